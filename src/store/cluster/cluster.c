@@ -53,8 +53,8 @@ static void set_down_reason(hf__cluster *c) {
 static bool opening_failed(const hf__cluster *c) {
     bool all = c->seeds > 0;
     for (int i = c->seeds; i < HF__HOSTS_MAX; i++) all &= !c->url->hosts[i].name;
-    EACH(c, i, m) all &= m->store->down_result || m->useless;
-    return all && !c->asking;
+    EACH(c, i, m) all &= m->store->down_result || m->map_failed;
+    return all && !c->map_source;
 }
 
 static void set_down_result(hf__cluster *c, hf__time now) {
@@ -132,7 +132,7 @@ static void check_node(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     if (s->up && s->link != m->link) {
         if (m->link) hf__slot_map_node_changed(&c->map, m->where);
         m->link = s->link;
-        m->useless = false;
+        m->map_failed = false;
     }
     hf__cluster_node_update(m, now);
     if (m->silent && !m->owns) c->untidy = true;
@@ -219,15 +219,15 @@ static void cluster_ready(hf__store *store, const struct pollfd *fds, int count,
     hf__cluster *c = cluster_of(store);
     int each = fds_per_node(c);
     struct {
-        const hf__cluster_node *member;
+        const hf__cluster_node *node;
         uint64_t polls;
     } seen[HF__CLUSTER_NODES_MAX] = {0};
     EACH(c, i, m) {
-        seen[i].member = m;
+        seen[i].node = m;
         seen[i].polls = m->store->pollset_version;
     }
     EACH(c, i, m) {
-        if (m != seen[i].member || m->store->pollset_version != seen[i].polls ||
+        if (m != seen[i].node || m->store->pollset_version != seen[i].polls ||
             (i + 1) * each > count)
             continue;
         m->busy++;
@@ -264,9 +264,9 @@ static void cluster_free(hf__store *store, bool forked) {
     hf__cluster *c = cluster_of(store);
     EACH(c, i, m) {
         m->store->table->free(m->store, forked);
-        free(m->ask.slots);
-        free(m->ask.detail);
-        free(m->ask.redirect.address);
+        free(m->map_op.slots);
+        free(m->map_op.detail);
+        free(m->map_op.redirect.address);
         free(m);
         c->nodes[i] = NULL;
     }

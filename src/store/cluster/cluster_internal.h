@@ -41,9 +41,9 @@ typedef struct hf__cluster_node {
     bool silent;          /* it has not answered for a long time */
     bool owns;            /* the map says that it has slots */
     bool given_up;        /* shut for good, and to be freed */
-    bool asking;          /* it has a request for the map */
-    bool useless;         /* it was asked for the map and did not give one */
-    hf__op ask;
+    bool map_pending;     /* it has a request for the map */
+    bool map_failed;      /* it was asked for the map and did not give one */
+    hf__op map_op;
 } hf__cluster_node;
 
 typedef struct hf__ops {
@@ -74,12 +74,12 @@ typedef struct hf__cluster {
     bool doubted;
     /* Maps received. An operation that waits for a newer map compares with this. */
     uint64_t maps;
-    bool woken;               /* a map was just received: waiting operations may continue */
-    unsigned doubts;          /* requests in a row that changed nothing */
-    hf__time refresh_at;      /* no request before this */
-    hf__time refreshed;       /* when it was last requested or received */
-    int asked;                /* index of the node that got the last request */
-    hf__cluster_node *asking; /* that node, until it answers or another is asked */
+    bool woken;                   /* a map was just received: waiting operations may continue */
+    unsigned doubts;              /* requests in a row that changed nothing */
+    hf__time refresh_at;          /* no request before this */
+    hf__time refreshed;           /* when it was last requested or received */
+    int last_asked;               /* index of the node that got the last request */
+    hf__cluster_node *map_source; /* that node, until it answers or another is asked */
 
     hf__op registration;
     bool registering;

@@ -17,12 +17,12 @@ void hf__slot_map_fini(hf__slot_map *m) {
 /* ---- Addresses ---- */
 
 /* An IPv6 address may begin with a colon, too. */
-static bool without_host(const char *where) {
+static bool has_no_host(const char *where) {
     return where[0] == ':' && strrchr(where, ':') == where;
 }
 
 void hf__where_full(char out[HF__WHERE_TEXT], const char *host, const char *where) {
-    snprintf(out, HF__WHERE_TEXT, "%s%s", without_host(where) ? host : "", where);
+    snprintf(out, HF__WHERE_TEXT, "%s%s", has_no_host(where) ? host : "", where);
 }
 
 void hf__where_host(char out[HF__WHERE_TEXT], const char *where) {
@@ -38,14 +38,14 @@ bool hf__slot_map_owner(const hf__slot_map *m, unsigned slot, char out[HF__WHERE
 }
 
 /* The address as the map has it: a node on the host that was asked may have only a port. */
-static const char *as_said(const hf__slot_map *m, const char *where) {
+static const char *address_in_map(const hf__slot_map *m, const char *where) {
     size_t length = strlen(m->host);
     return !strncmp(where, m->host, length) && where[length] == ':' ? where + length : where;
 }
 
 static unsigned node_of(const hf__slot_map *m, const char *where) {
     unsigned node = hf__cluster_slots_node(m->now, where);
-    return node ? node : hf__cluster_slots_node(m->now, as_said(m, where));
+    return node ? node : hf__cluster_slots_node(m->now, address_in_map(m, where));
 }
 
 bool hf__slot_map_has(const hf__slot_map *m, const char *where) {

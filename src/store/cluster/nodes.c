@@ -7,8 +7,8 @@
 #include "store/redis/redis.h"
 
 /* Well above the duration of a command, and below that of a failover. */
-#define SILENT (500 * HF__MS)
-#define AGAIN  (25 * HF__MS)
+#define SILENT         (500 * HF__MS)
+#define MISSED_REFRESH (25 * HF__MS)
 
 hf__cluster_node *hf__cluster_node_find(const hf__cluster *c, const char *where) {
     for (int i = 0; i < HF__CLUSTER_NODES_MAX; i++)
@@ -18,10 +18,10 @@ hf__cluster_node *hf__cluster_node_find(const hf__cluster *c, const char *where)
 }
 
 static bool is_idle(const hf__cluster_node *m) {
-    return !m->busy && !m->asking && !m->store->table->in_flight(m->store);
+    return !m->busy && !m->map_pending && !m->store->table->in_flight(m->store);
 }
 
-/* The index of a free place. If there is none, the least recently used idle node is freed. -1: all
+/* A free index. If there is none, the least recently used idle node is freed. -1: all
    nodes are busy. */
 static int find_free_index(hf__cluster *c, hf__time now) {
     int oldest = -1;
@@ -44,8 +44,8 @@ static void fill_url(hf__cluster_node *m, const hf__url *url) {
 
 hf__cluster_node *hf__cluster_node_at(hf__cluster *c, const char *where, hf__time now) {
     hf__cluster_node *m = hf__cluster_node_find(c, where);
-    int place = m ? -1 : find_free_index(c, now);
-    if (m || place < 0) return m;
+    int index = m ? -1 : find_free_index(c, now);
+    if (m || index < 0) return m;
     m = calloc(1, sizeof *m);
     if (!m) return NULL;
     hf__text_copy(m->where, sizeof m->where, where);
@@ -58,7 +58,7 @@ hf__cluster_node *hf__cluster_node_at(hf__cluster *c, const char *where, hf__tim
         free(m);
         return NULL;
     }
-    c->nodes[place] = m;
+    c->nodes[index] = m;
     return m;
 }
 
@@ -101,7 +101,8 @@ bool hf__cluster_node_missed(const hf__cluster_node *m) {
 hf__time hf__cluster_node_due(const hf__cluster *c, const hf__cluster_node *m) {
     hf__time due = m->store->table->due(m->store);
     if (m->waits_since && !m->silent) due = hf__sooner(due, m->waits_since + SILENT);
-    if (hf__cluster_node_missed(m) && !c->doubted) due = hf__sooner(due, c->refreshed + AGAIN);
+    if (hf__cluster_node_missed(m) && !c->doubted)
+        due = hf__sooner(due, c->refreshed + MISSED_REFRESH);
     return due;
 }
 

@@ -17,13 +17,13 @@
 #include "store/cluster/cluster_internal.h"
 #include "store/cluster/slot.h"
 
-#define PAUSE_FIRST (5 * HF__MS)
-#define PAUSE_MOST  (50 * HF__MS)
-#define DOUBLINGS   4
-#define AT_ONCE     3 /* redirects that are followed without a pause */
-#define CLIENT_KEY  (HF__PREFIX_MAX + sizeof ":client:" + HF__UUID_LENGTH)
-#define REGISTER_AT (30 * HF__SEC)
-#define AGAIN_IN    (2 * HF__SEC)
+#define PAUSE_FIRST       (5 * HF__MS)
+#define PAUSE_MOST        (50 * HF__MS)
+#define DOUBLINGS         4
+#define NO_PAUSE_MAX      3 /* redirects that are followed without a pause */
+#define CLIENT_KEY        (HF__PREFIX_MAX + sizeof ":client:" + HF__UUID_LENGTH)
+#define REGISTER_INTERVAL (30 * HF__SEC)
+#define REGISTER_RETRY    (2 * HF__SEC)
 
 void hf__ops_push(hf__ops *ops, hf__op *op) {
     op->next = NULL;
@@ -47,7 +47,7 @@ hf__op *hf__ops_pop(hf__ops *ops) {
 static void note_registered(hf__cluster *c, hf__time now) {
     hf__op *op = &c->registration;
     c->registering = false;
-    c->register_at = now + (op->result == HF_UNREACHABLE ? AGAIN_IN : REGISTER_AT);
+    c->register_at = now + (op->result == HF_UNREACHABLE ? REGISTER_RETRY : REGISTER_INTERVAL);
     if (op->detail && op->result != HF_UNREACHABLE)
         hf__log_add(c->log, HF_LOG_WARNING, "others cannot see who holds our locks: %s",
                     op->detail);
@@ -130,7 +130,7 @@ static void wait_for_connection(hf__cluster *c, hf__op *op) {
 static void handle_node_away(hf__cluster *c, const hf__cluster_node *m, hf__op *op, hf__time now) {
     const hf__store *s = m->store;
     hf__cluster_doubt_map(c, now);
-    if (!op->redirect.map_awaited) op->redirect.map_awaited = c->maps + 1 + (c->asking != NULL);
+    if (!op->redirect.map_awaited) op->redirect.map_awaited = c->maps + 1 + (c->map_source != NULL);
     if (c->maps < op->redirect.map_awaited && c->store.up) {
         wait_for_connection(c, op);
         return;
@@ -217,7 +217,7 @@ static void follow_redirect(hf__cluster *c, const hf__cluster_node *m, hf__op *o
         return;
     }
     bool brief = d->kind == HF__REDIRECT_TRY_AGAIN && can_be_brief(op);
-    bool waits = (d->kind == HF__REDIRECT_TRY_AGAIN && !brief) || d->count >= AT_ONCE;
+    bool waits = (d->kind == HF__REDIRECT_TRY_AGAIN && !brief) || d->count >= NO_PAUSE_MAX;
     op->asking = d->kind == HF__REDIRECT_ASK;
     if (d->kind == HF__REDIRECT_TRY_AGAIN)
         op->single_key = brief; /* after a failure with one key, use all keys again */
@@ -236,7 +236,7 @@ static void follow_redirect(hf__cluster *c, const hf__cluster_node *m, hf__op *o
 
 void hf__cluster_answered(hf__cluster *c, hf__cluster_node *m, hf__op *op, hf__time now) {
     bool away = op->result == HF_UNREACHABLE && !op->outcome_unknown && op->redirect.kind;
-    if (op == &m->ask)
+    if (op == &m->map_op)
         hf__cluster_take_map(c, m, now);
     else if (away && !c->shut)
         follow_redirect(c, m, op, now);

@@ -188,11 +188,11 @@ static void describe_waiters(const hf__file_snapshot *snapshot, hf__lock_info *s
 
 /* An introduction is pid, program and label, separated by tabs. */
 static void read_introduction(const file_store *f, uint32_t id, hf__identity *who) {
-    char text[HF__INTRODUCTION_MAX], *keep_idle = text;
+    char text[HF__INTRODUCTION_MAX], *rest = text;
     if (!hf__peers_read_introduction(&f->peers, id, text)) return;
-    who->pid = strtol(strsep(&keep_idle, "\t"), NULL, 10);
-    hf__text_copy(who->program, sizeof who->program, keep_idle ? strsep(&keep_idle, "\t") : "");
-    hf__text_copy(who->label, sizeof who->label, keep_idle ? keep_idle : "");
+    who->pid = strtol(strsep(&rest, "\t"), NULL, 10);
+    hf__text_copy(who->program, sizeof who->program, rest ? strsep(&rest, "\t") : "");
+    hf__text_copy(who->label, sizeof who->label, rest ? rest : "");
 }
 
 static void fill_host(hf__identity *who) {
@@ -303,7 +303,7 @@ static hf_result describe_client(const file_store *f, hf__op *op) {
 
 /* ---- BREAK: the holder is asked to end its hold, and does so itself ---- */
 
-static void tell_holder(file_store *f, hf__op *op, uint32_t id, ino_t inode) {
+static void notify_holder(file_store *f, hf__op *op, uint32_t id, ino_t inode) {
     hf__lock *ours = find_lock(f, op, false);
     if (ours && id == f->peers.id) {
         ours->verify_hold = true;
@@ -324,14 +324,14 @@ static int mark_broken(file_store *f, hf__op *op, const hf__file_snapshot *snaps
     const hf__record *record = &snapshot->head.record;
     if (snapshot->held && token_matches(op->acquire_id, record->token)) {
         error = hf__lockfile_mark_broken(snapshot->fd, record->token);
-        if (!error) tell_holder(f, op, record->id, snapshot->inode);
+        if (!error) notify_holder(f, op, record->id, snapshot->inode);
         marked++;
     }
     for (unsigned i = 0; !snapshot->held && !error && i < snapshot->holder_count; i++) {
         const hf__slot_view *view = &snapshot->table.views[i];
         if (!token_matches(op->acquire_id, view->slot.token)) continue;
         error = hf__slot_mark_broken(snapshot->fd, view->index, view->slot.token);
-        if (!error) tell_holder(f, op, view->slot.id, snapshot->inode);
+        if (!error) notify_holder(f, op, view->slot.id, snapshot->inode);
         marked++;
     }
     return error ? -error : marked;
@@ -562,11 +562,11 @@ static void mark_wake_pending(hf__lock *l, uint64_t acquire_id) {
 }
 
 /* A break request concerns holds; any other message concerns waiters. */
-static void handle_message(file_store *f, ino_t inode, bool order, uint64_t acquire_id) {
+static void handle_message(file_store *f, ino_t inode, bool is_break, uint64_t acquire_id) {
     for (hf__mapped *it = NULL; (it = hf__map_next(&f->locks, it));) {
         hf__lock *l = (hf__lock *)it;
         if (l->inode != inode) continue;
-        if (order) l->verify_hold = true;
+        if (is_break) l->verify_hold = true;
         mark_wake_pending(l, acquire_id);
         list_to_notify(f, l);
     }

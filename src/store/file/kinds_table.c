@@ -342,9 +342,9 @@ static void pass_stalled(kinds_table *t, hf__local_contender *local, const hf__c
         local->stalled_since = 0;
         return;
     }
-    int64_t place = t->table.views[last->tag - 1].slot.position;
-    if (!local->stalled_since || local->stalled_at != place) {
-        local->stalled_at = place;
+    int64_t position = t->table.views[last->tag - 1].slot.position;
+    if (!local->stalled_since || local->stalled_at != position) {
+        local->stalled_at = position;
         local->stalled_since = now;
     } else if (now - local->stalled_since >= HF__STALL_LIMIT) {
         for (; turns; turns--) {

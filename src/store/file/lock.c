@@ -239,13 +239,13 @@ static hf_result acquire_held(hf__lock *l, hf__local_contender *local, hf__peers
 /* It holds or waits in the kinds table already, so it only needs the entry lock. */
 static hf_result take_entry_lock(hf__lock *l, const hf__local_contender *local, hf__peers *peers,
                                  hf__op *op) {
-    bool stands = local->upgrade_slot >= 0 || !local->holds;
+    bool waits = local->upgrade_slot >= 0 || !local->holds;
     int error =
-        hf__queue_take_hold(l, peers, false, stands ? HF__ENTRY_GLANCE_MS : HF__ENTRY_WAIT_MS);
+        hf__queue_take_hold(l, peers, false, waits ? HF__ENTRY_GLANCE_MS : HF__ENTRY_WAIT_MS);
     if (!error) return HF_OK;
     if (error != EAGAIN && error != ETIMEDOUT) return hf__lock_error(l, "lock", error, &op->detail);
-    return stands ? hf__queue_busy(op, HF__UNWATCHED_RETRY_MS, true)
-                  : hf__kinds_report_stuck(l, &op->detail);
+    return waits ? hf__queue_busy(op, HF__UNWATCHED_RETRY_MS, true)
+                 : hf__kinds_report_stuck(l, &op->detail);
 }
 
 /* HF_OK: we have the hold's range, as hold or as entry lock. */
@@ -269,7 +269,7 @@ static hf_result take_turn(hf__lock *l, hf__local_contender *local, hf__peers *p
                        : hf__queue_busy(op, HF__RECHECK_MS, false);
 }
 
-/* The obstacle was a file that is being removed, or it is gone: no holder, and nobody queued. */
+/* The obstacle was a file that is being removed, or it is gone: no holder and no waiter. */
 static bool worth_another_try(const hf__lock *l) {
     if (hf__lock_used(l)) return false;
     int64_t holder = hf__hold_holder(l->fd);
@@ -333,7 +333,7 @@ hf_result hf__lock_acquire(hf__lock *l, hf__peers *peers, const hf__record *self
 static hf_result report_lost(hf__op *op) {
     free(op->detail);
     op->detail = NULL;
-    return HF_LOST; /* the range is kept until the core has told the holder */
+    return HF_LOST; /* the range is kept until the core has notified the holder */
 }
 
 /* `ours`: the file says that the lock is still ours. */

@@ -12,9 +12,9 @@
 #define UNWATCHED_TRIES 16
 #define DROP_TRIES      3 /* then the file is closed, which unlocks all its ranges */
 
-hf_result hf__queue_busy(hf__op *op, int64_t retry_ms, bool placed) {
+hf_result hf__queue_busy(hf__op *op, int64_t retry_ms, bool queued) {
     op->retry_ms = retry_ms;
-    op->queued = placed;
+    op->queued = queued;
     return HF_BUSY;
 }
 

@@ -45,7 +45,7 @@ int64_t hf__local_watch(hf__local_contender *local, hf__peers *peers, const uint
 void hf__local_unwatch(hf__local_contender *local);
 
 /* HF_BUSY, with `retry_ms` and `queued` set in `op`. */
-hf_result hf__queue_busy(hf__op *op, int64_t retry_ms, bool placed);
+hf_result hf__queue_busy(hf__op *op, int64_t retry_ms, bool queued);
 
 /* Pause, so that the client that has the range can run. The pause grows with `tries`. */
 void hf__queue_back_off(int tries);

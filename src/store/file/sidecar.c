@@ -190,9 +190,10 @@ bool hf__sidecar_sweep(int directory, const char *name, int64_t keep_ms) {
     char *detail = NULL;
     bool gone = false;
     hf__text_copy(s.file.name, sizeof s.file.name, name);
-    bool leads = !strncmp(name, HF__LEAD_START, strlen(HF__LEAD_START));
+    bool is_leader = !strncmp(name, HF__LEAD_START, strlen(HF__LEAD_START));
     if (open_sidecar(&s, false, &detail) == HF_OK && age_ms(s.fd) > keep_ms && has_magic(s.fd) &&
-        lock_opened(&s) == 1 && age_ms(s.fd) > keep_ms && !(leads && lock_is_held(directory, name)))
+        lock_opened(&s) == 1 && age_ms(s.fd) > keep_ms &&
+        !(is_leader && lock_is_held(directory, name)))
         gone = unlinkat(directory, name, 0) == 0;
     hf__sidecar_close(&s);
     free(detail);

@@ -59,8 +59,8 @@ static int write_field(int fd, unsigned index, const void *word, size_t size, si
 }
 
 int hf__slot_clear(int fd, unsigned index) {
-    hf__slot nobody = {0};
-    return hf__slot_write(fd, index, &nobody, true);
+    hf__slot empty = {0};
+    return hf__slot_write(fd, index, &empty, true);
 }
 
 int hf__slot_extend(int fd, unsigned index, hf__time until, uint32_t count) {

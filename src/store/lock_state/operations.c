@@ -169,9 +169,9 @@ static void describe_holders(const hf__lock_state *state, hf__lock_info *lock_in
 
 static void describe_first_holder(const hf__holder *first, hf__lock_info *lock_info, hf__time now) {
     /* it shares the lock with readers */
-    bool beside = first->next && first->contender.kind == HF_UPGRADABLE;
+    bool is_shared = first->next && first->contender.kind == HF_UPGRADABLE;
     lock_info->held = true;
-    lock_info->kind = beside ? HF_READ : first->contender.kind;
+    lock_info->kind = is_shared ? HF_READ : first->contender.kind;
     lock_info->count = first->count;
     lock_info->token = first->token;
     lock_info->since_unix_ms = first->since_unix_ms;

@@ -18,7 +18,7 @@
 typedef struct acquire_tally {
     int granted, agreed, pending; /* votes that count, or may count yet */
     int busy, late;
-    int heard; /* nodes that vote and have answered */
+    int answered_count; /* nodes that vote and have answered */
 } acquire_tally;
 
 static acquire_tally count_votes(const hf__quorum_op *qop) {
@@ -33,7 +33,7 @@ static acquire_tally count_votes(const hf__quorum_op *qop) {
         t.busy += counts && (v->verdict == HF__VERDICT_BUSY || v->verdict == HF__VERDICT_LOST);
         t.late += counts && v->state == HF__VOTE_ANSWERED && v->op.result == HF_TIMEOUT;
     }
-    t.heard = t.granted + t.busy + t.late;
+    t.answered_count = t.granted + t.busy + t.late;
     return t;
 }
 
@@ -101,7 +101,7 @@ static void fail_acquire(hf__quorum_op *qop, const acquire_tally *t, hf__time no
     op->holder_token = 0;
     op->detail = NULL;
     op->result = hf__quorum_op_refused(qop, &op->detail);
-    if (!op->result && t->heard >= qop->q->majority)
+    if (!op->result && t->answered_count >= qop->q->majority)
         op->result = t->busy || !t->late ? HF_BUSY : HF_TIMEOUT;
     if (!op->result) {
         op->result = HF_UNREACHABLE;
@@ -115,7 +115,7 @@ static void fail_acquire(hf__quorum_op *qop, const acquire_tally *t, hf__time no
     hf__quorum_undo(qop, op, now);
 }
 
-static void decide(hf__quorum_op *qop, hf__time now) {
+static void decide_acquire(hf__quorum_op *qop, hf__time now) {
     bool agreeing = qop->enough;
     acquire_tally t = count_votes(qop);
     if (!agreeing && t.granted >= qop->q->majority) {
@@ -133,7 +133,8 @@ static void decide(hf__quorum_op *qop, hf__time now) {
     /* It cannot be granted. Whether another client is the reason is known when a majority has
        answered. */
     bool possible = (agreeing ? t.agreed : t.granted) + t.pending >= qop->q->majority;
-    if (!possible && (!t.pending || t.heard >= qop->q->majority)) fail_acquire(qop, &t, now);
+    if (!possible && (!t.pending || t.answered_count >= qop->q->majority))
+        fail_acquire(qop, &t, now);
 }
 
 static void note_acquire_answer(hf__quorum_op *qop, hf__vote *v, hf__time now) {
@@ -152,7 +153,7 @@ static void note_answer(hf__quorum_op *qop, hf__vote *v, hf__time now) {
         hf__vote_raised(v);
 }
 
-static const hf__quorum_rules rules = {note_answer, decide};
+static const hf__quorum_rules rules = {note_answer, decide_acquire};
 
 static hf_result check_acquire(const hf__quorum *q, const hf__op *op, char **detail) {
     if (op->kind != HF_MUTEX) return HF_UNSUPPORTED;

@@ -14,8 +14,8 @@
 #include "store/quorum/quorum_op.h"
 
 /* For nodes that are slower than a majority during opening, plus 3 times what the majority took. */
-#define MOMENT    (20 * HF__MS)
-#define AGE_AGAIN (100 * HF__MS)
+#define GRACE        (20 * HF__MS)
+#define UPTIME_RETRY (100 * HF__MS)
 
 static const char NO_KINDS[] = "; the nodes of a quorum are independent, so they cannot agree on "
                                "a queue or on several holders (a single Redis can)";
@@ -26,33 +26,36 @@ static hf__quorum *quorum_of(hf__store *store) {
 
 /* ---- Uptime of a node ---- */
 
-static void ask_uptime(hf__node *n, hf__time now) {
+static void request_uptime(hf__node *n, hf__time now) {
     hf__store *s = n->at.store;
-    if (!s->up || n->uptime_pending || now < n->ask_at || (n->known && n->link == s->link)) return;
+    if (!s->up || n->uptime_pending || now < n->uptime_retry_at || (n->known && n->link == s->link))
+        return;
     n->link = s->link;
     n->known = false;
     n->uptime_pending = true;
-    n->age = (hf__op){.verb = HF__UPTIME, .name = ""};
-    s->table->submit(s, &n->age, now);
+    n->uptime_op = (hf__op){.verb = HF__UPTIME, .name = ""};
+    s->table->submit(s, &n->uptime_op, now);
 }
 
 /* A server counts whole seconds between clock readings that it rounds down, so its uptime may be
    one second too long. A server that does not report its uptime is assumed to have started just
    now. */
 static void note_uptime(hf__quorum *q, hf__node *n, hf__time now) {
-    bool said = n->age.result == HF_OK && n->age.uptime_ms >= 0;
+    bool reported = n->uptime_op.result == HF_OK && n->uptime_op.uptime_ms >= 0;
     n->uptime_pending = false;
-    free(n->age.detail);
-    n->age.detail = NULL;
-    if (n->age.result == HF_UNREACHABLE || n->age.link != n->link) {
+    free(n->uptime_op.detail);
+    n->uptime_op.detail = NULL;
+    if (n->uptime_op.result == HF_UNREACHABLE || n->uptime_op.link != n->link) {
         n->link = 0;
-        n->ask_at = now + AGE_AGAIN;
+        n->uptime_retry_at = now + UPTIME_RETRY;
         return;
     }
-    n->ask_at = 0;
+    n->uptime_retry_at = 0;
     n->known = true;
-    n->born = said && n->age.uptime_ms > 1000 ? now - (n->age.uptime_ms - 1000) * HF__MS : now;
-    if (!said)
+    n->born = reported && n->uptime_op.uptime_ms > 1000
+                  ? now - (n->uptime_op.uptime_ms - 1000) * HF__MS
+                  : now;
+    if (!reported)
         hf__log_add(q->log, HF_LOG_WARNING,
                     "%s does not let us see how long it has been up (INFO): it votes when we have "
                     "been connected for rejoin_delay (%" PRId64 " ms)",
@@ -66,7 +69,7 @@ static void note_uptime(hf__quorum *q, hf__node *n, hf__time now) {
 
 static void check_node(hf__quorum *q, hf__node *n, hf__time now) {
     uint64_t before = n->link;
-    ask_uptime(n, now);
+    request_uptime(n, now);
     if (n->link != before && n->link) hf__quorum_ops_retry(q, n, now);
 }
 
@@ -100,7 +103,7 @@ static void open_up(hf__quorum *q, hf__time now) {
     if (up_count(q) < q->majority)
         q->open_by = 0;
     else if (!q->open_by)
-        q->open_by = now + MOMENT + 3 * (now - q->began);
+        q->open_by = now + GRACE + 3 * (now - q->began);
     if (!q->open_by) return;
     if (!all && now < q->open_by) return;
     q->opened = true;
@@ -167,7 +170,7 @@ static void update_status(hf__quorum *q, hf__time now) {
 
 static hf__node *node_of_uptime_op(hf__quorum *q, const hf__op *op) {
     for (int i = 0; i < q->count; i++)
-        if (op == &q->nodes[i].age) return &q->nodes[i];
+        if (op == &q->nodes[i].uptime_op) return &q->nodes[i];
     return NULL;
 }
 
@@ -250,8 +253,8 @@ static hf__time quorum_due(const hf__store *store) {
     for (int i = 0; i < q->count; i++) {
         const hf__node *n = &q->nodes[i];
         first = hf__sooner(first, n->at.store->table->due(n->at.store));
-        if (n->ask_at && n->at.store->up && !n->uptime_pending)
-            first = hf__sooner(first, n->ask_at);
+        if (n->uptime_retry_at && n->at.store->up && !n->uptime_pending)
+            first = hf__sooner(first, n->uptime_retry_at);
     }
     return first;
 }
@@ -338,7 +341,7 @@ static void quorum_free(hf__store *store, bool forked) {
     hf__quorum *q = quorum_of(store);
     for (int i = 0; i < q->count; i++) {
         free_nodes(&q->nodes[i].at, 1, forked);
-        free(q->nodes[i].age.detail);
+        free(q->nodes[i].uptime_op.detail);
     }
     while (q->acquires) hf__quorum_op_free(q->acquires);
     while (q->others) hf__quorum_op_free(q->others);

@@ -1,4 +1,4 @@
-/* Sends an operation to all nodes, collects their answers, and repeats releases. See quorum_op.h. */
+/* Sends an operation to all nodes, collects answers, and repeats releases. See quorum_op.h. */
 #include "store/quorum/quorum_op.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #define RETRY_FIRST (20 * HF__MS)
 #define RETRY_MOST  HF__SEC
-#define OWING_MAX   4096 /* releases that are remembered for unreachable nodes */
+#define OWED_MAX    4096 /* releases that are remembered for unreachable nodes */
 #define WHY_MAX     1500
 
 /* ---- Creation and end ---- */
@@ -58,14 +58,14 @@ hf__quorum_op *hf__quorum_op_new(hf__quorum *q, const hf__quorum_rules *rules, c
 void hf__quorum_op_free(hf__quorum_op *qop) {
     hf__quorum *q = qop->q;
     hf__heap_remove(&q->timers, &qop->timer);
-    if (qop->gone_by) q->owing--;
+    if (qop->gone_by) q->owed_count--;
     if (qop->prev)
         qop->prev->next = qop->next;
     else
         *list_for(qop) = qop->next;
     if (qop->next) qop->next->prev = qop->prev;
     for (int i = 0; i < q->count; i++) free(qop->votes[i].op.detail);
-    free(qop->sights);
+    free(qop->infos);
     free(qop);
 }
 
@@ -191,8 +191,8 @@ static bool keep_owed_releases(hf__quorum_op *qop, hf__time now) {
     for (int i = 0; i < qop->q->count; i++) owed |= qop->votes[i].state == HF__VOTE_OWED;
     if (!owed) return false;
     hf__time gone_by = qop->votes[0].op.expired_by;
-    if (!qop->gone_by && gone_by > now && qop->q->owing < OWING_MAX) {
-        qop->q->owing++;
+    if (!qop->gone_by && gone_by > now && qop->q->owed_count < OWED_MAX) {
+        qop->q->owed_count++;
         qop->gone_by = gone_by;
         qop->retry_at = now + RETRY_FIRST;
     }
@@ -232,20 +232,20 @@ hf_result hf__quorum_op_refused(const hf__quorum_op *qop, char **detail) {
 }
 
 static int explain_node(const hf__quorum *q, const hf__quorum_op *qop, int i, char *to,
-                        size_t room) {
+                        size_t size) {
     const hf__node *n = &q->nodes[i];
     const hf__vote *v = qop ? &qop->votes[i] : NULL;
     const char *down = n->at.store->up ? NULL : n->at.store->down_detail;
     if (n->at.store->up && hf__node_too_young(q, n, qop ? qop->began : q->now))
-        return snprintf(to, room,
+        return snprintf(to, size,
                         "%s has been up for %" PRId64 " ms and votes after rejoin_delay (%" PRId64
                         " ms)",
                         n->at.name, (q->now - n->born) / HF__MS, q->config.rejoin_ms);
     if (v && v->state == HF__VOTE_ANSWERED && v->op.detail)
-        return snprintf(to, room, "%s", v->op.detail);
-    if (down) return snprintf(to, room, "%s", down);
+        return snprintf(to, size, "%s", v->op.detail);
+    if (down) return snprintf(to, size, "%s", down);
     if (!n->at.store->up || (v && v->state == HF__VOTE_SENT))
-        return snprintf(to, room, "%s has not answered", n->at.name);
+        return snprintf(to, size, "%s has not answered", n->at.name);
     return 0;
 }
 

@@ -27,10 +27,10 @@ typedef struct hf__quorum_op hf__quorum_op;
 typedef struct hf__node {
     hf__quorum_node at;
     uint64_t link;              /* the connection whose uptime was requested; 0: none */
-    hf__op age;                 /* the UPTIME operation, while `uptime_pending` */
+    hf__op uptime_op;           /* the UPTIME operation, while `uptime_pending` */
     bool uptime_pending, known; /* known: `born` is valid for this connection */
     hf__time born;              /* the server has been up since then at least */
-    hf__time ask_at;            /* when to request the uptime again; 0: not planned */
+    hf__time uptime_retry_at;   /* when to request the uptime again; 0: not planned */
     hf__time late_until;        /* an ACQUIRE of ours may take effect late, until then */
 } hf__node;
 
@@ -76,7 +76,7 @@ struct hf__quorum_op {
     hf__time decide_by; /* nodes that have not answered by then count as unreachable */
     bool expired;       /* `decide_by` has passed */
     bool over;          /* its acquire id was released */
-    bool told_result;   /* RELEASE: the caller's operation has its result already */
+    bool has_result;    /* RELEASE: the caller's operation has its result already */
     /* ACQUIRE, RENEW: a majority has granted. RELEASE: decided, and the other nodes have a short
        time. */
     bool enough;
@@ -84,9 +84,9 @@ struct hf__quorum_op {
     int64_t lease_ms;
     hf__time gone_by, retry_at; /* RELEASE: when the lease has ended, and when to send again */
     unsigned tries;
-    hf__lock_info *sights; /* INSPECT, CLIENT_INFO: one per node; owned */
-    char *name;            /* in this allocation, behind the votes */
-    hf__vote votes[];      /* one per node */
+    hf__lock_info *infos; /* INSPECT, CLIENT_INFO: one per node; owned */
+    char *name;           /* in this allocation, behind the votes */
+    hf__vote votes[];     /* one per node */
 };
 
 struct hf__quorum {
@@ -97,7 +97,7 @@ struct hf__quorum {
     int count, majority;
     hf__node nodes[HF__NODES_MAX];
     hf__quorum_op *acquires, *others; /* those that may send an ACQUIRE, and all others */
-    size_t owing;                     /* quorum operations that are kept to send a RELEASE again */
+    size_t owed_count;                /* quorum operations that are kept to send a RELEASE again */
     hf__heap timers;
     hf__op *done_first, *done_last;
     hf__time now; /* as passed to the last call */

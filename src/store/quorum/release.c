@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "store/quorum/quorum_op.h"
 
-#define MOMENT (2 * HF__MS) /* plus three times what a majority took */
+#define GRACE (2 * HF__MS) /* plus three times what a majority took */
 
 typedef struct release_tally {
     int done, lost, pending;
@@ -35,11 +35,11 @@ static void complete_unreachable(hf__quorum_op *qop, hf_result result, char *det
    on nodes that do not answer. */
 static void complete_release(hf__quorum_op *qop, const release_tally *t) {
     hf__quorum *q = qop->q;
-    bool heard = t->done + t->lost >= q->majority;
+    bool answered_count = t->done + t->lost >= q->majority;
     qop->op->outcome_unknown = false;
     if (t->done >= q->majority) {
         hf__quorum_op_complete(qop, HF_OK, NULL);
-    } else if (heard) {
+    } else if (answered_count) {
         qop->op->outcome_unknown = t->done && q->count - t->lost >= q->majority;
         hf__quorum_op_complete(qop, HF_LOST, NULL);
     } else {
@@ -59,16 +59,16 @@ static void complete_undo(hf__quorum_op *qop) {
     hf__quorum_complete(qop->q, op, op->result, op->detail);
 }
 
-static void decide(hf__quorum_op *qop, hf__time now) {
+static void decide_release(hf__quorum_op *qop, hf__time now) {
     release_tally t = count_votes(qop);
-    if (!t.pending && qop->told_result) {
+    if (!t.pending && qop->has_result) {
         complete_undo(qop);
     } else if (!t.pending) {
         complete_release(qop, &t);
-    } else if (!qop->enough && !qop->told_result &&
+    } else if (!qop->enough && !qop->has_result &&
                (t.done >= qop->q->majority || qop->q->count - t.lost < qop->q->majority)) {
         qop->enough = true;
-        qop->decide_by = hf__sooner(qop->decide_by, now + MOMENT + 3 * (now - qop->began));
+        qop->decide_by = hf__sooner(qop->decide_by, now + GRACE + 3 * (now - qop->began));
     }
 }
 
@@ -79,7 +79,7 @@ static void note_answer(hf__quorum_op *qop, hf__vote *v, hf__time now) {
     v->state = HF__VOTE_OWED;
 }
 
-static const hf__quorum_rules rules = {note_answer, decide};
+static const hf__quorum_rules rules = {note_answer, decide_release};
 
 /* From now on no ACQUIRE or RAISE_TOKEN is sent for this acquire id. */
 static void stop_acquires(hf__quorum *q, uint64_t acquire_id) {
@@ -100,11 +100,12 @@ static hf__time under_way_until(const hf__quorum *q, ptrdiff_t node, uint64_t ac
     return until;
 }
 
-static void submit_release(hf__vote *v, hf__time bury, hf__time now) {
+static void submit_release(hf__vote *v, hf__time tombstone_until, hf__time now) {
     const hf__quorum_op *qop = v->qop;
     hf__time late = hf__vote_node(v)->late_until;
-    bury = hf__later(bury, under_way_until(qop->q, v - qop->votes, qop->acquire_id));
-    v->op.tombstone_until = hf__later(bury, late > now ? late : 0);
+    tombstone_until =
+        hf__later(tombstone_until, under_way_until(qop->q, v - qop->votes, qop->acquire_id));
+    v->op.tombstone_until = hf__later(tombstone_until, late > now ? late : 0);
     hf__vote_submit(v, HF__RELEASE, now);
 }
 
@@ -144,10 +145,10 @@ void hf__quorum_undo(hf__quorum_op *of, hf__op *op, hf__time now) {
         return;
     }
     qop->op = op;
-    qop->told_result = true;
-    qop->decide_by = now + MOMENT + 3 * (now - of->began);
+    qop->has_result = true;
+    qop->decide_by = now + GRACE + 3 * (now - of->began);
     for (int i = 0; i < q->count; i++)
         if (may_hold(&of->votes[i])) submit_release(&qop->votes[i], 0, now);
-    if (qop->op) decide(qop, now);
+    if (qop->op) decide_release(qop, now);
     hf__quorum_op_schedule(qop, now);
 }

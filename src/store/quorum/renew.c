@@ -21,7 +21,7 @@ static void acquire_again(hf__vote *v, hf__time now) {
     hf__vote_submit(v, HF__ACQUIRE, now);
 }
 
-static void decide(hf__quorum_op *qop, hf__time now) {
+static void decide_renew(hf__quorum_op *qop, hf__time now) {
     int kept = 0, lost = 0, pending = 0;
     hf__quorum *q = qop->q;
     for (int i = 0; i < q->count; i++) {
@@ -64,7 +64,7 @@ static void note_answer(hf__quorum_op *qop, hf__vote *v, hf__time now) {
         hf__vote_raise(v, now);
 }
 
-static const hf__quorum_rules rules = {note_answer, decide};
+static const hf__quorum_rules rules = {note_answer, decide_renew};
 
 void hf__quorum_renew(hf__quorum *q, hf__op *op, hf__time now) {
     op->sent_at = now;

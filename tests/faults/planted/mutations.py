@@ -1265,8 +1265,8 @@ MUTATIONS = [
     Mutation(
         "a quorum shows the token of an ownership before",
         "store/quorum/inspect.c",
-        "qop->sights[i].token < qop->sights[best].token",
-        "qop->sights[i].token > qop->sights[best].token",
+        "qop->infos[i].token < qop->infos[best].token",
+        "qop->infos[i].token > qop->infos[best].token",
         ("fault_quorum", "B27_*"),
     ),
     Mutation(
