@@ -1,12 +1,10 @@
 /*
- * The store's table over those of the members, and what the client and its core may know of them together.
+ * The store table over the stores of the nodes, and the combined state for the client and its core.
  *
- *   opening --a node says where the slots are--> up <--> down: no node is connected
+ *   opening --a node tells where the slots are--> up <--> down: no node is connected
  *
- * While it is up some of the nodes may be away: what is to go there fails as unreachable, each by itself.
- *
- * Listing what there is, over all nodes, would go to each primary of the map in turn: hf__cluster_slots_owner names them,
- * hf__cluster_node_at connects, and an operation with redirect.address set goes to the one it names.
+ * While it is up, some nodes may be unreachable. Operations for them fail as unreachable, each by
+ * itself.
  */
 #include "store/cluster/cluster.h"
 
@@ -25,7 +23,7 @@ static hf__cluster *cluster_of(hf__store *store) {
     return (hf__cluster *)store;
 }
 
-/* ---- What the client and its core may know ---- */
+/* ---- State for the client and its core ---- */
 
 static bool any_up(const hf__cluster *c) {
     EACH(c, i, m) if (m->store->up) return true;
@@ -38,7 +36,7 @@ static void set_down(hf__cluster *c, hf_result result, const char *detail) {
     c->store.down_detail = detail ? c->down_text : NULL;
 }
 
-/* Why nobody is connected: what the last said that could not tell where the slots are, or why one cannot be reached. */
+/* Why no node is connected: the last error of a request for the map, or else of a connection. */
 static void set_down_reason(hf__cluster *c) {
     EACH(c, i, m) {
         if (m->store->up || !m->store->down_result || c->last_error) continue;
@@ -51,12 +49,12 @@ static void set_down_reason(hf__cluster *c) {
         set_down(c, HF_UNREACHABLE, "no node of the cluster answered within connect_timeout");
 }
 
-/* All that could have told where the slots are have failed. */
+/* All nodes that could have told where the slots are have failed. */
 static bool opening_failed(const hf__cluster *c) {
     bool all = c->seeds > 0;
     for (int i = c->seeds; i < HF__HOSTS_MAX; i++) all &= !c->url->hosts[i].name;
-    EACH(c, i, m) all &= m->store->down_result || m->useless;
-    return all && !c->asking;
+    EACH(c, i, m) all &= m->store->down_result || m->map_failed;
+    return all && !c->map_source;
 }
 
 static void set_down_result(hf__cluster *c, hf__time now) {
@@ -95,7 +93,7 @@ static void cluster_submit(hf__store *store, hf__op *op, hf__time now) {
 static hf__op *cluster_completed(hf__store *store) {
     hf__cluster *c = cluster_of(store);
     EACH(c, i, m) {
-        m->busy++; /* an answer may send others, and make room for members */
+        m->busy++; /* an answer may submit other operations, and free nodes */
         for (hf__op *op; (op = m->store->table->completed(m->store));) {
             hf__time now = hf__now();
             if (m->waits_since) m->waits_since = now;
@@ -111,8 +109,8 @@ static bool slot_changed(const hf__store *store, const char *name, size_t length
     return hf__slot_map_was_changed(&c->map, hf__slot_of_name(name, length));
 }
 
-/* What is not where it was is looked at again; and what was released there is said again: a node that was promoted may
-   not know of it. */
+/* Names in slots that have moved are checked again. Their releases are repeated, because a promoted
+   node may have lost them. */
 static bool cluster_next_notification(hf__store *store, hf__notification *out) {
     hf__cluster *c = cluster_of(store);
     if (hf__slot_map_take_changed(&c->map)) {
@@ -127,21 +125,21 @@ static bool cluster_next_notification(hf__store *store, hf__notification *out) {
     return false;
 }
 
-/* ---- Turning ---- */
+/* ---- Running ---- */
 
 static void check_node(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     const hf__store *s = m->store;
     if (s->up && s->link != m->link) {
         if (m->link) hf__slot_map_node_changed(&c->map, m->where);
         m->link = s->link;
-        m->useless = false;
+        m->map_failed = false;
     }
     hf__cluster_node_update(m, now);
     if (m->silent && !m->owns) c->untidy = true;
     if (c->opened && hf__cluster_node_missed(m)) hf__cluster_doubt_map(c, now);
 }
 
-/* Who this client is stands in one place, for all nodes. */
+/* One registration serves all nodes: it is on the node that has the slot of its key. */
 static void register_client(hf__cluster *c, hf__time now) {
     if (!c->store.up || c->registering || now < c->register_at) return;
     c->registering = true;
@@ -165,7 +163,7 @@ static void cluster_tick(hf__store *store, hf__time now) {
     }
     update_status(c, now);
     hf__cluster_refresh(c, now);
-    if (store->wants_round_trip) c->register_at = now; /* an exchange like any other */
+    if (store->wants_round_trip) c->register_at = now; /* the registration serves as the exchange */
     store->wants_round_trip = false;
     c->woken = false;
     if (c->waiting.first) hf__cluster_resume_waiting(c, now);
@@ -198,7 +196,7 @@ static bool cluster_flush(hf__store *store, pthread_mutex_t *mutex) {
            (c->woken && c->waiting.first);
 }
 
-/* Each member has places of its own. */
+/* Each node has a fixed range of descriptors. */
 static int fds_per_node(const hf__cluster *c) {
     return c->url->replicas ? 4 : 2;
 }
@@ -214,22 +212,22 @@ static int cluster_pollset(hf__store *store, struct pollfd *fds, bool reading) {
     return count;
 }
 
-/* While one is read the mutex is let go: another may have been seen to meanwhile by another thread, and
-   what poll said of it no longer be so. */
+/* The mutex is released while a node is read. Another thread may handle another node meanwhile, and
+   then the result of poll is out of date for that node. */
 static void cluster_ready(hf__store *store, const struct pollfd *fds, int count,
                           pthread_mutex_t *mutex) {
     hf__cluster *c = cluster_of(store);
     int each = fds_per_node(c);
     struct {
-        const hf__cluster_node *member;
+        const hf__cluster_node *node;
         uint64_t polls;
     } seen[HF__CLUSTER_NODES_MAX] = {0};
     EACH(c, i, m) {
-        seen[i].member = m;
+        seen[i].node = m;
         seen[i].polls = m->store->pollset_version;
     }
     EACH(c, i, m) {
-        if (m != seen[i].member || m->store->pollset_version != seen[i].polls ||
+        if (m != seen[i].node || m->store->pollset_version != seen[i].polls ||
             (i + 1) * each > count)
             continue;
         m->busy++;
@@ -239,7 +237,7 @@ static void cluster_ready(hf__store *store, const struct pollfd *fds, int count,
     update_status(c, hf__now());
 }
 
-/* There are several to wait for: that is for poll. */
+/* There are several descriptors to wait for, which only poll can do. */
 static bool cluster_read_blocking(hf__store *store, pthread_mutex_t *mutex) {
     (void)store, (void)mutex;
     return false;
@@ -260,15 +258,15 @@ static void cluster_shut(hf__store *store, hf__time now) {
     update_status(c, now);
 }
 
-/* ---- Making ---- */
+/* ---- Creation ---- */
 
 static void cluster_free(hf__store *store, bool forked) {
     hf__cluster *c = cluster_of(store);
     EACH(c, i, m) {
         m->store->table->free(m->store, forked);
-        free(m->ask.slots);
-        free(m->ask.detail);
-        free(m->ask.redirect.address);
+        free(m->map_op.slots);
+        free(m->map_op.detail);
+        free(m->map_op.redirect.address);
         free(m);
         c->nodes[i] = NULL;
     }

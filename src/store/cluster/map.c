@@ -1,3 +1,4 @@
+/* The map of slots, and the set of slots that have changed. See map.h. */
 #include "store/cluster/map.h"
 
 #include <stdio.h>
@@ -13,15 +14,15 @@ void hf__slot_map_fini(hf__slot_map *m) {
     free(m->now);
 }
 
-/* ---- Places ---- */
+/* ---- Addresses ---- */
 
 /* An IPv6 address may begin with a colon, too. */
-static bool without_host(const char *where) {
+static bool has_no_host(const char *where) {
     return where[0] == ':' && strrchr(where, ':') == where;
 }
 
 void hf__where_full(char out[HF__WHERE_TEXT], const char *host, const char *where) {
-    snprintf(out, HF__WHERE_TEXT, "%s%s", without_host(where) ? host : "", where);
+    snprintf(out, HF__WHERE_TEXT, "%s%s", has_no_host(where) ? host : "", where);
 }
 
 void hf__where_host(char out[HF__WHERE_TEXT], const char *where) {
@@ -36,15 +37,15 @@ bool hf__slot_map_owner(const hf__slot_map *m, unsigned slot, char out[HF__WHERE
     return where != NULL;
 }
 
-/* By its port alone it is known at the host that was asked. */
-static const char *as_said(const hf__slot_map *m, const char *where) {
+/* The address as the map has it: a node on the host that was asked may have only a port. */
+static const char *address_in_map(const hf__slot_map *m, const char *where) {
     size_t length = strlen(m->host);
     return !strncmp(where, m->host, length) && where[length] == ':' ? where + length : where;
 }
 
 static unsigned node_of(const hf__slot_map *m, const char *where) {
     unsigned node = hf__cluster_slots_node(m->now, where);
-    return node ? node : hf__cluster_slots_node(m->now, as_said(m, where));
+    return node ? node : hf__cluster_slots_node(m->now, address_in_map(m, where));
 }
 
 bool hf__slot_map_has(const hf__slot_map *m, const char *where) {
@@ -54,7 +55,7 @@ bool hf__slot_map_has(const hf__slot_map *m, const char *where) {
     return false;
 }
 
-/* ---- What is not where it was ---- */
+/* ---- Changed slots ---- */
 
 static void mark_changed(hf__slot_map *m, unsigned slot) {
     m->changed[slot / 8] |= (uint8_t)(1u << slot % 8);

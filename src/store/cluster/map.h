@@ -1,9 +1,9 @@
 /*
- * Which node has which slot, as was said last; and which slots are not where they were, or on another connection than
- * they were, so that whoever has something in them looks again. Pure.
+ * Which node has which slot, according to the last map; and which slots have moved or changed
+ * connection, so that the client checks its locks in them. No I/O.
  *
- * What one says may be old: a node that was cut off from the others names owners that are none any more. Those say so
- * themselves (MOVED), or do not answer; then another node is asked.
+ * A map may be out of date: a node that is cut off from the others names former owners. Those
+ * answer MOVED or do not answer, and then another node is asked.
  */
 #ifndef HF_STORE_CLUSTER_MAP_H
 #define HF_STORE_CLUSTER_MAP_H
@@ -15,36 +15,37 @@
 typedef struct hf__slot_map {
     bool known;
     hf__cluster_slots *now;
-    char host[HF__WHERE_TEXT]; /* of whom `now` is: those without a host are there, too */
+    /* of the node that `now` is from; nodes without a host are on it, too */
+    char host[HF__WHERE_TEXT];
     bool any_changed;
-    uint8_t changed[HF__SLOT_COUNT / 8]; /* since the last telling */
-    uint8_t taken[HF__SLOT_COUNT / 8];   /* what is being told */
+    uint8_t changed[HF__SLOT_COUNT / 8]; /* since the last hf__slot_map_take_changed */
+    uint8_t taken[HF__SLOT_COUNT / 8];   /* what that call took */
 } hf__slot_map;
 
-/* False: no memory. hf__slot_map_fini is allowed all the same. */
+/* False: out of memory. hf__slot_map_fini may be called in any case. */
 bool hf__slot_map_init(hf__slot_map *m);
 void hf__slot_map_fini(hf__slot_map *m);
 
-/* Take what has come in, from the node at this host. Whether anything is elsewhere than it was. */
+/* Take ownership of a map that came from the node at this host. True: a slot has moved. */
 bool hf__slot_map_adopt(hf__slot_map *m, hf__cluster_slots *next, const char *host);
 
-/* Where a slot is: "host:port" in `out`; false: not known. */
+/* The owner of a slot: "host:port" in `out`; false: not known. */
 bool hf__slot_map_owner(const hf__slot_map *m, unsigned slot, char out[HF__WHERE_TEXT]);
 
 /* Whether a node has slots. */
 bool hf__slot_map_has(const hf__slot_map *m, const char *where);
 
-/* A node said that a slot is there. */
+/* A node answered that this slot has moved to `where`. */
 void hf__slot_map_moved(hf__slot_map *m, unsigned slot, const char *where);
 
-/* The connection to this node is another one. */
+/* The connection to this node was made anew. */
 void hf__slot_map_node_changed(hf__slot_map *m, const char *where);
 
-/* Take what has changed: from now on hf__slot_map_was_changed is true of that. False: nothing was. */
+/* Take the set of changed slots: hf__slot_map_was_changed then reports these. False: none. */
 bool hf__slot_map_take_changed(hf__slot_map *m);
 bool hf__slot_map_was_changed(const hf__slot_map *m, unsigned slot);
 
-/* "host:port" → host; and, of one without a host, put that of `host` before it. */
+/* The full address of `where`, with `host` added if it has none; and the host of an address. */
 void hf__where_full(char out[HF__WHERE_TEXT], const char *host, const char *where);
 void hf__where_host(char out[HF__WHERE_TEXT], const char *where);
 

@@ -1,12 +1,14 @@
-/* The nodes that a client is connected to: made when something is to go there, given up when nothing can be. */
+/* The nodes that a client is connected to: created when an operation goes there, freed when they
+   have no slots. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "store/cluster/cluster_internal.h"
 #include "store/redis/redis.h"
 
-#define SILENT (500 * HF__MS) /* well above what a command takes, and below what a failover does */
-#define AGAIN  (25 * HF__MS)
+/* Well above the duration of a command, and below that of a failover. */
+#define SILENT         (500 * HF__MS)
+#define MISSED_REFRESH (25 * HF__MS)
 
 hf__cluster_node *hf__cluster_node_find(const hf__cluster *c, const char *where) {
     for (int i = 0; i < HF__CLUSTER_NODES_MAX; i++)
@@ -16,10 +18,11 @@ hf__cluster_node *hf__cluster_node_find(const hf__cluster *c, const char *where)
 }
 
 static bool is_idle(const hf__cluster_node *m) {
-    return !m->busy && !m->asking && !m->store->table->in_flight(m->store);
+    return !m->busy && !m->map_pending && !m->store->table->in_flight(m->store);
 }
 
-/* A place that is free, or is made so: the one least recently used goes. -1: all are at work. */
+/* A free index. If there is none, the least recently used idle node is freed. -1: all
+   nodes are busy. */
 static int find_free_index(hf__cluster *c, hf__time now) {
     int oldest = -1;
     for (int i = 0; i < HF__CLUSTER_NODES_MAX; i++) {
@@ -41,8 +44,8 @@ static void fill_url(hf__cluster_node *m, const hf__url *url) {
 
 hf__cluster_node *hf__cluster_node_at(hf__cluster *c, const char *where, hf__time now) {
     hf__cluster_node *m = hf__cluster_node_find(c, where);
-    int place = m ? -1 : find_free_index(c, now);
-    if (m || place < 0) return m;
+    int index = m ? -1 : find_free_index(c, now);
+    if (m || index < 0) return m;
     m = calloc(1, sizeof *m);
     if (!m) return NULL;
     hf__text_copy(m->where, sizeof m->where, where);
@@ -55,11 +58,11 @@ hf__cluster_node *hf__cluster_node_at(hf__cluster *c, const char *where, hf__tim
         free(m);
         return NULL;
     }
-    c->nodes[place] = m;
+    c->nodes[index] = m;
     return m;
 }
 
-/* What it has answered meanwhile is carried on: it may go to others. */
+/* Take the answers that it has given meanwhile; they may go to other nodes. */
 static void take_answers(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     for (hf__op *op; (op = m->store->table->completed(m->store));)
         hf__cluster_answered(c, m, op, now);
@@ -67,7 +70,7 @@ static void take_answers(hf__cluster *c, hf__cluster_node *m, hf__time now) {
 
 void hf__cluster_node_drop(hf__cluster *c, int i, hf__time now) {
     hf__cluster_node *m = c->nodes[i];
-    m->busy++; /* not from within */
+    m->busy++; /* taking answers must not free it */
     take_answers(c, m, now);
     m->busy--;
     if (!is_idle(m)) return;
@@ -79,7 +82,7 @@ void hf__cluster_node_drop(hf__cluster *c, int i, hf__time now) {
     free(m);
 }
 
-/* ---- Those that are of no use any more ---- */
+/* ---- Nodes that are no longer needed ---- */
 
 void hf__cluster_node_update(hf__cluster_node *m, hf__time now) {
     if (!m->store->table->in_flight(m->store))
@@ -94,11 +97,12 @@ bool hf__cluster_node_missed(const hf__cluster_node *m) {
     return m->owns && !m->given_up && (m->silent || down);
 }
 
-/* As long as it is missed the map is asked for, again and again. */
+/* As long as a node with slots is missed, the map is requested again and again. */
 hf__time hf__cluster_node_due(const hf__cluster *c, const hf__cluster_node *m) {
     hf__time due = m->store->table->due(m->store);
     if (m->waits_since && !m->silent) due = hf__sooner(due, m->waits_since + SILENT);
-    if (hf__cluster_node_missed(m) && !c->doubted) due = hf__sooner(due, c->refreshed + AGAIN);
+    if (hf__cluster_node_missed(m) && !c->doubted)
+        due = hf__sooner(due, c->refreshed + MISSED_REFRESH);
     return due;
 }
 
@@ -110,11 +114,13 @@ void hf__cluster_nodes_mapped(hf__cluster *c) {
     c->untidy = true;
 }
 
-/* What it has not answered may have been done, and is asked of its successor. */
+/* Operations without an answer may have taken effect. They complete as unknown, and the core asks
+   the new owner. */
 static void give_up_node(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     if (m->given_up) return;
     m->given_up = true;
-    hf__log_add(c->log, HF_LOG_INFO, "%s has no slots any more, and does not answer", m->where);
+    hf__log_add(c->log, HF_LOG_INFO,
+                "%s has no slots any more and does not answer; its connection is closed", m->where);
     m->store->table->shut(m->store, now);
 }
 
@@ -126,7 +132,7 @@ static bool another_is_up(const hf__cluster *c) {
     return false;
 }
 
-/* Those that the map does not name, unless there is nobody else to ask for it. */
+/* Frees nodes that the map does not name, unless no other node can be asked for the map. */
 void hf__cluster_nodes_tidy(hf__cluster *c, hf__time now) {
     if (!c->untidy || !another_is_up(c)) return;
     c->untidy = false;

@@ -1,20 +1,20 @@
-/*
- * Asking for the map: whom, and when. Any node will do, one at a time and each time another, since one that was cut off
- * from the others says what was. While nobody answers, nodes of the URL are gone to, one more every moment.
- */
+/* Requests for the map: when, and to which node. Any node will do. One node at a time is asked, and
+   each time another one, because a node that is cut off from the others has an old map. While no
+   node answers, nodes of the URL are connected to, one more after each short interval. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "store/cluster/cluster_internal.h"
 
-#define PAUSE_FIRST (25 * HF__MS)
-#define DOUBLINGS   5 /* to 800 ms */
-#define CALM        (5 * HF__SEC)
-#define MOMENT      (200 * HF__MS)
-#define LATER       (2 * HF__SEC)
-#define PATIENCE    (300 * HF__MS) /* with who is asked, before another is */
-#define SUSPICIOUS  3 /* maps in a row that changed nothing: nodes of the URL are asked, too */
+#define PAUSE_FIRST      (25 * HF__MS)
+#define DOUBLINGS        5 /* up to 800 ms */
+#define DOUBTS_RESET     (5 * HF__SEC)
+#define SEED_INTERVAL    (200 * HF__MS)
+#define SEED_INTERVAL_UP (2 * HF__SEC)
+#define ANSWER_TIMEOUT   (300 * HF__MS) /* then another node is asked */
+/* After this many maps in a row without a change, nodes of the URL are asked, too. */
+#define DOUBTS_MAX 3
 
 static hf__time refresh_pause(hf__cluster *c) {
     unsigned doublings = c->doubts < DOUBLINGS ? c->doubts : DOUBLINGS;
@@ -24,24 +24,24 @@ static hf__time refresh_pause(hf__cluster *c) {
 void hf__cluster_doubt_map(hf__cluster *c, hf__time now) {
     if (c->doubted) return;
     c->doubted = true;
-    if (now - c->refreshed > CALM) c->doubts = 0;
+    if (now - c->refreshed > DOUBTS_RESET) c->doubts = 0;
     c->refresh_at = c->refreshed + refresh_pause(c);
 }
 
 static hf__cluster_node *next_node_to_ask(hf__cluster *c) {
     for (int k = 1; k <= HF__CLUSTER_NODES_MAX; k++) {
-        int i = (c->asked + k) % HF__CLUSTER_NODES_MAX;
+        int i = (c->last_asked + k) % HF__CLUSTER_NODES_MAX;
         const hf__cluster_node *m = c->nodes[i];
-        if (!m || !m->store->up || m->asking || m->silent) continue;
-        c->asked = i;
+        if (!m || !m->store->up || m->map_pending || m->silent) continue;
+        c->last_asked = i;
         return c->nodes[i];
     }
     return NULL;
 }
 
-/* ---- Whom ---- */
+/* ---- Choosing a node ---- */
 
-/* A URL has one at least. */
+/* A URL has at least one host. */
 static int seed_count(const hf__cluster *c) {
     int n = 1;
     while (n < HF__HOSTS_MAX && c->url->hosts[n].name) n++;
@@ -50,7 +50,8 @@ static int seed_count(const hf__cluster *c) {
 
 static bool all_have_failed(const hf__cluster *c) {
     for (int i = 0; i < HF__CLUSTER_NODES_MAX; i++)
-        if (c->nodes[i] && !c->nodes[i]->store->down_result && !c->nodes[i]->useless) return false;
+        if (c->nodes[i] && !c->nodes[i]->store->down_result && !c->nodes[i]->map_failed)
+            return false;
     return true;
 }
 
@@ -60,12 +61,12 @@ static void connect_seed(hf__cluster *c, hf__time now) {
     snprintf(where, sizeof where, "%s:%d", host->name, (int)host->port);
     (void)hf__cluster_node_at(c, where, now);
     c->seeds++;
-    c->seed_at = now + (c->store.up ? LATER : MOMENT);
+    c->seed_at = now + (c->store.up ? SEED_INTERVAL_UP : SEED_INTERVAL);
     c->untidy = true;
 }
 
-/* Each once, the next when a moment has passed or all before it have failed; later again, for they may have been given
-   up. */
+/* Each host once: the next one after a short interval, or when all before it have failed. Later the
+   hosts are tried again, because their nodes may have been freed. */
 static void connect_seeds(hf__cluster *c, hf__time now) {
     while (now >= c->seed_at || (c->seeds < seed_count(c) && all_have_failed(c)))
         connect_seed(c, now);
@@ -76,76 +77,76 @@ static void note_failure(hf__cluster *c, hf__cluster_node *m, hf_result result, 
     c->last_error = result;
     snprintf(c->last_error_text, sizeof c->last_error_text, "%s",
              why ? why : hf_result_text(result));
-    m->useless = true;
+    m->map_failed = true;
     c->doubts++;
     c->refresh_at = now + refresh_pause(c);
 }
 
-static void ask_for_map(hf__cluster *c, hf__cluster_node *m, hf__time now) {
+static void request_map(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     hf__cluster_slots *slots = calloc(1, sizeof *slots);
     if (!slots) {
         note_failure(c, m, HF_NOMEM, NULL, now);
         return;
     }
-    m->ask = (hf__op){.verb = HF__CLUSTER_SLOTS, .slots = slots};
-    m->asking = true;
-    c->asking = m;
+    m->map_op = (hf__op){.verb = HF__CLUSTER_SLOTS, .slots = slots};
+    m->map_pending = true;
+    c->map_source = m;
     c->refreshed = now;
-    m->store->table->submit(m->store, &m->ask, now);
+    m->store->table->submit(m->store, &m->map_op, now);
 }
 
-/* Whoever was asked may not answer. */
-static bool still_asking(const hf__cluster *c, hf__time now) {
-    return c->asking && now < c->refreshed + PATIENCE;
+/* A node may never answer, so this ends. */
+static bool map_in_flight(const hf__cluster *c, hf__time now) {
+    return c->map_source && now < c->refreshed + ANSWER_TIMEOUT;
 }
 
 void hf__cluster_refresh(hf__cluster *c, hf__time now) {
-    if (!c->doubted || still_asking(c, now) || c->shut) return;
+    if (!c->doubted || map_in_flight(c, now) || c->shut) return;
     hf__cluster_node *m = now >= c->refresh_at ? next_node_to_ask(c) : NULL;
-    bool nobody = !m && !c->store.up;
-    if (nobody || c->doubts >= SUSPICIOUS) connect_seeds(c, now);
-    if (m) ask_for_map(c, m, now);
+    bool none_up = !m && !c->store.up;
+    if (none_up || c->doubts >= DOUBTS_MAX) connect_seeds(c, now);
+    if (m) request_map(c, m, now);
 }
 
 hf__time hf__cluster_refresh_due(const hf__cluster *c) {
     if (!c->doubted || c->shut) return HF__NEVER;
-    if (c->asking && c->store.up) return c->refreshed + PATIENCE;
-    bool seeds = !c->store.up || c->doubts >= SUSPICIOUS;
+    if (c->map_source && c->store.up) return c->refreshed + ANSWER_TIMEOUT;
+    bool seeds = !c->store.up || c->doubts >= DOUBTS_MAX;
     hf__time due = c->store.up ? c->refresh_at : HF__NEVER;
     return seeds ? hf__sooner(due, c->seed_at) : due;
 }
 
-/* ---- What was answered ---- */
+/* ---- Answers ---- */
 
 static void adopt_map(hf__cluster *c, hf__cluster_node *m, hf__time now) {
-    bool changed = hf__slot_map_adopt(&c->map, m->ask.slots, m->host);
-    m->ask.slots = NULL;
+    bool changed = hf__slot_map_adopt(&c->map, m->map_op.slots, m->host);
+    m->map_op.slots = NULL;
     if (changed)
         hf__log_add(c->log, c->opened ? HF_LOG_INFO : HF_LOG_DEBUG,
                     "%s: %u primaries have slots of the cluster", m->where, c->map.now->nodes);
     c->doubts = changed ? 0 : c->doubts + 1;
     c->refreshed = now;
     c->last_error = HF_OK;
-    c->doubted = m->useless = false;
+    c->doubted = m->map_failed = false;
     c->opened = c->woken = true;
     hf__cluster_nodes_mapped(c);
     c->maps++;
 }
 
 void hf__cluster_take_map(hf__cluster *c, hf__cluster_node *m, hf__time now) {
-    bool wanted = c->asking == m;
-    m->asking = false;
-    if (wanted) c->asking = NULL;
+    bool wanted = c->map_source == m;
+    m->map_pending = false;
+    if (wanted) c->map_source = NULL;
     if (!wanted)
-        m->useless = false; /* another was asked meanwhile, and may know better */
-    else if (m->ask.result)
-        note_failure(c, m, m->ask.result, m->ask.detail, now);
-    else if (!m->ask.slots->nodes)
-        note_failure(c, m, HF_UNREACHABLE, "no node has slots: has the cluster been made?", now);
+        m->map_failed = false; /* another node was asked meanwhile, and may know better */
+    else if (m->map_op.result)
+        note_failure(c, m, m->map_op.result, m->map_op.detail, now);
+    else if (!m->map_op.slots->nodes)
+        note_failure(c, m, HF_UNREACHABLE, "no node has slots; create the cluster first", now);
     else
         adopt_map(c, m, now);
-    free(m->ask.slots);
-    free(m->ask.detail);
-    m->ask.slots = NULL;
-    m->ask.detail = NULL;
+    free(m->map_op.slots);
+    free(m->map_op.detail);
+    m->map_op.slots = NULL;
+    m->map_op.detail = NULL;
 }

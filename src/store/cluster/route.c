@@ -1,13 +1,13 @@
 /*
- * Where an operation goes, and what becomes of one that was turned away:
+ * Where an operation goes, and what follows a redirect:
  *
- *   MOVED        to the node that was named, which has the slot from now on; the map is asked for
- *   ASK          to the node that was named, this once: the slot is on its way there
- *   TRYAGAIN     again in a moment: some keys of the name are here and some are there
- *   CLUSTERDOWN  handed up, as from a server that is away: whoever waits has patience, and asks again
+ *   MOVED        send it to the named node, which has the slot from now on; request the map
+ *   ASK          send it to the named node, this time only: the slot is moving there
+ *   TRYAGAIN     send it again after a pause: some keys of the name have moved, some have not
+ *   CLUSTERDOWN  complete it as unreachable: the caller waits and tries again
  *
- * Each within the time that one command may take, and a little less: so that who waits no longer than that is told
- * why.
+ * All of this within a little less than the command timeout. So a caller that waits just as long
+ * still learns the reason.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,13 +17,13 @@
 #include "store/cluster/cluster_internal.h"
 #include "store/cluster/slot.h"
 
-#define PAUSE_FIRST (5 * HF__MS)
-#define PAUSE_MOST  (50 * HF__MS)
-#define DOUBLINGS   4
-#define AT_ONCE     3 /* times that one is sent elsewhere without a pause */
-#define CLIENT_KEY  (HF__PREFIX_MAX + sizeof ":client:" + HF__UUID_LENGTH)
-#define REGISTER_AT (30 * HF__SEC)
-#define AGAIN_IN    (2 * HF__SEC)
+#define PAUSE_FIRST       (5 * HF__MS)
+#define PAUSE_MOST        (50 * HF__MS)
+#define DOUBLINGS         4
+#define NO_PAUSE_MAX      3 /* redirects that are followed without a pause */
+#define CLIENT_KEY        (HF__PREFIX_MAX + sizeof ":client:" + HF__UUID_LENGTH)
+#define REGISTER_INTERVAL (30 * HF__SEC)
+#define REGISTER_RETRY    (2 * HF__SEC)
 
 void hf__ops_push(hf__ops *ops, hf__op *op) {
     op->next = NULL;
@@ -42,12 +42,12 @@ hf__op *hf__ops_pop(hf__ops *ops) {
     return op;
 }
 
-/* ---- Done ---- */
+/* ---- Completion ---- */
 
 static void note_registered(hf__cluster *c, hf__time now) {
     hf__op *op = &c->registration;
     c->registering = false;
-    c->register_at = now + (op->result == HF_UNREACHABLE ? AGAIN_IN : REGISTER_AT);
+    c->register_at = now + (op->result == HF_UNREACHABLE ? REGISTER_RETRY : REGISTER_INTERVAL);
     if (op->detail && op->result != HF_UNREACHABLE)
         hf__log_add(c->log, HF_LOG_WARNING, "others cannot see who holds our locks: %s",
                     op->detail);
@@ -68,7 +68,7 @@ static void finish_op(hf__cluster *c, hf__op *op, hf__time now) {
     }
 }
 
-/* It was not done. A line that was said before stands. */
+/* The operation was not executed. Without `detail` an earlier detail stays. */
 static void fail_single_op(hf__cluster *c, hf__op *op, hf_result result, char *detail,
                            hf__time now) {
     if (detail) {
@@ -81,7 +81,7 @@ static void fail_single_op(hf__cluster *c, hf__op *op, hf_result result, char *d
     finish_op(c, op, now);
 }
 
-/* Nor was what was to be asked with it. */
+/* The same for an acquire that goes with it. */
 static void fail_op(hf__cluster *c, hf__op *op, hf_result result, char *detail, hf__time now) {
     hf__op *next = op->next_acquire_op;
     op->next_acquire_op = NULL;
@@ -92,7 +92,7 @@ static void fail_op(hf__cluster *c, hf__op *op, hf_result result, char *detail, 
     fail_single_op(c, op, result, detail, now);
 }
 
-/* ---- Where to ---- */
+/* ---- Destination ---- */
 
 static unsigned slot_of(const hf__cluster *c, const hf__op *op) {
     char key[CLIENT_KEY];
@@ -126,11 +126,11 @@ static void wait_for_connection(hf__cluster *c, hf__op *op) {
     hf__ops_push(&c->waiting, op);
 }
 
-/* Perhaps another has its place by now: what the others say to that is waited for, once. */
+/* Another node may have replaced it: wait for one new map before failing. */
 static void handle_node_away(hf__cluster *c, const hf__cluster_node *m, hf__op *op, hf__time now) {
     const hf__store *s = m->store;
     hf__cluster_doubt_map(c, now);
-    if (!op->redirect.map_awaited) op->redirect.map_awaited = c->maps + 1 + (c->asking != NULL);
+    if (!op->redirect.map_awaited) op->redirect.map_awaited = c->maps + 1 + (c->map_source != NULL);
     if (c->maps < op->redirect.map_awaited && c->store.up) {
         wait_for_connection(c, op);
         return;
@@ -142,14 +142,14 @@ static void handle_node_away(hf__cluster *c, const hf__cluster_node *m, hf__op *
 static void route_op(hf__cluster *c, hf__op *op, hf__time now) {
     char where[HF__WHERE_TEXT];
     if (!find_destination(c, op, where)) {
-        fail_op(c, op, HF_UNREACHABLE, hf__line("no node of the cluster has the slot of the name"),
+        fail_op(c, op, HF_UNREACHABLE, hf__line("no node of the cluster has the slot of this name"),
                 now);
         return;
     }
     hf__cluster_node *m = hf__cluster_node_at(c, where, now);
     if (!m)
         fail_op(c, op, HF_UNREACHABLE,
-                hf__line("no memory for a connection to %s, or %d others are in use", where,
+                hf__line("cannot connect to %s: out of memory, or %d connections are in use", where,
                          HF__CLUSTER_NODES_MAX),
                 now);
     else if (m->store->up)
@@ -176,21 +176,21 @@ void hf__cluster_submit(hf__cluster *c, hf__op *op, hf__time now) {
         route_op(c, op, now);
 }
 
-/* ---- Turned away ---- */
+/* ---- Redirects ---- */
 
 static hf__time redirect_pause(const hf__redirect *d) {
     unsigned doublings = d->count < DOUBLINGS ? d->count : DOUBLINGS;
     return hf__sooner(PAUSE_FIRST << doublings, PAUSE_MOST);
 }
 
-/* A hold of another kind than the mutex is renewed with all keys of its name, for those who wait; that it lasts takes
-   one. */
+/* Renewing a shared hold uses all keys of the name, to serve waiters. Keeping the hold needs only
+   one key. */
 static bool can_be_brief(const hf__op *op) {
     return op->verb == HF__RENEW && op->kind != HF_MUTEX && !op->single_key &&
            (!op->upgrades || op->upgrade);
 }
 
-/* The place that was named in full. */
+/* Add the host to an address that has only a port. */
 static void complete_address(hf__redirect *d, const hf__cluster_node *m) {
     char full[HF__WHERE_TEXT];
     hf__where_full(full, m->host, d->address);
@@ -201,9 +201,9 @@ static void complete_address(hf__redirect *d, const hf__cluster_node *m) {
 
 static char *explain_redirect(const hf__op *op) {
     bool moves = op->redirect.kind != HF__REDIRECT_MOVED;
-    return hf__line("%s (%s)", op->detail ? op->detail : "turned away",
-                    moves ? "the slot of the name is on its way to another node"
-                          : "the nodes do not agree where the name is");
+    return hf__line("%s (%s)", op->detail ? op->detail : "redirected too often",
+                    moves ? "the slot of this name is on its way to another node"
+                          : "the nodes do not agree which of them has the slot of this name");
 }
 
 static void follow_redirect(hf__cluster *c, const hf__cluster_node *m, hf__op *op, hf__time now) {
@@ -217,10 +217,10 @@ static void follow_redirect(hf__cluster *c, const hf__cluster_node *m, hf__op *o
         return;
     }
     bool brief = d->kind == HF__REDIRECT_TRY_AGAIN && can_be_brief(op);
-    bool waits = (d->kind == HF__REDIRECT_TRY_AGAIN && !brief) || d->count >= AT_ONCE;
+    bool waits = (d->kind == HF__REDIRECT_TRY_AGAIN && !brief) || d->count >= NO_PAUSE_MAX;
     op->asking = d->kind == HF__REDIRECT_ASK;
     if (d->kind == HF__REDIRECT_TRY_AGAIN)
-        op->single_key = brief; /* what one key cannot do takes all again */
+        op->single_key = brief; /* after a failure with one key, use all keys again */
     if (d->address) complete_address(d, m);
     if (d->kind == HF__REDIRECT_MOVED) {
         if (d->address) hf__slot_map_moved(&c->map, slot_of(c, op), d->address);
@@ -236,7 +236,7 @@ static void follow_redirect(hf__cluster *c, const hf__cluster_node *m, hf__op *o
 
 void hf__cluster_answered(hf__cluster *c, hf__cluster_node *m, hf__op *op, hf__time now) {
     bool away = op->result == HF_UNREACHABLE && !op->outcome_unknown && op->redirect.kind;
-    if (op == &m->ask)
+    if (op == &m->map_op)
         hf__cluster_take_map(c, m, now);
     else if (away && !c->shut)
         follow_redirect(c, m, op, now);
@@ -244,7 +244,7 @@ void hf__cluster_answered(hf__cluster *c, hf__cluster_node *m, hf__op *op, hf__t
         finish_op(c, op, now);
 }
 
-/* ---- Those that wait ---- */
+/* ---- Waiting operations ---- */
 
 void hf__cluster_resume_waiting(hf__cluster *c, hf__time now) {
     hf__ops ops = c->waiting;
@@ -257,7 +257,7 @@ void hf__cluster_resume_waiting(hf__cluster *c, hf__time now) {
         else
             fail_op(c, op, HF_UNREACHABLE,
                     op->detail ? explain_redirect(op)
-                               : hf__line("no connection to the node of the name in time"),
+                               : hf__line("no connection in time to the node that has this name"),
                     now);
     }
 }

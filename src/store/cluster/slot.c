@@ -1,3 +1,4 @@
+/* CRC16 of keys and names. See slot.h. */
 #include "store/cluster/slot.h"
 
 #include <stdint.h>
@@ -28,7 +29,8 @@ unsigned hf__slot_of_key(const char *key, size_t length) {
     return add_bytes(0, from, (size_t)(close - from)) % HF__SLOT_COUNT;
 }
 
-/* As it stands in a key: with its own braces escaped, and so never empty between those of the key. */
+/* The name as it appears in a key: its own braces are escaped, so the part between the key's braces
+   is never empty. */
 unsigned hf__slot_of_name(const char *name, size_t length) {
     uint16_t crc = 0;
     for (size_t i = 0; i < length; i++) {

@@ -1,4 +1,5 @@
-/* The slot of a key: CRC16 of what stands between its first braces, or of all of it, as Redis counts it. */
+/* The slot of a key, as Redis computes it: CRC16 of the part between its first braces, or of the
+   whole key. */
 #ifndef HF_STORE_CLUSTER_SLOT_H
 #define HF_STORE_CLUSTER_SLOT_H
 
@@ -6,7 +7,7 @@
 
 unsigned hf__slot_of_key(const char *key, size_t length);
 
-/* Of all keys and channels of a name. */
+/* The slot of all keys and channels of a name. */
 unsigned hf__slot_of_name(const char *name, size_t length);
 
 #endif

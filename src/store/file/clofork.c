@@ -1,3 +1,4 @@
+/* The bit set of close-on-fork descriptors, and the fork handlers. See clofork.h. */
 #include "store/file/clofork.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* One bit a descriptor. The mutex is held across a fork, so that the child finds it whole. */
+/* One bit per descriptor. The mutex is held across a fork, so that the child sees complete bits. */
 static pthread_mutex_t noted_mutex = PTHREAD_MUTEX_INITIALIZER;
 static unsigned char *noted_bits;
 static size_t noted_size;
@@ -49,7 +50,7 @@ static void begin_open(void) {
     pthread_mutex_lock(&noted_mutex);
 }
 
-/* Note what was opened, and let forks go on. */
+/* Register the descriptor, and let forks continue. */
 static int note_opened(int fd) {
     int error = errno;
     if (fd >= 0 && grow_bits((size_t)fd / 8 + 1)) {
@@ -78,6 +79,7 @@ void hf__clofork_close(int fd) {
     if (fd < 0) return;
     pthread_mutex_lock(&noted_mutex);
     noted_bits[fd / 8] &= (unsigned char)~(1u << fd % 8);
-    close(fd); /* under the mutex: a number that is used again must not be closed in a child */
+    /* Under the mutex: once the number is reused, a child must not close it. */
+    close(fd);
     pthread_mutex_unlock(&noted_mutex);
 }

@@ -1,3 +1,4 @@
+/* Opens the lock directory, and refuses one that is not safe. See directory.h. */
 #include "store/file/directory.h"
 
 #include <errno.h>
@@ -18,9 +19,9 @@
    lock. */
 #define DEFAULT_PARENT "/run/lock"
 
-/* ---- Which filesystem ---- */
+/* ---- Filesystem ---- */
 
-/* Numbers from the kernel's headers and the filesystems' own; not all are in linux/magic.h. */
+/* From the kernel's headers and the filesystems' own; not all of them are in linux/magic.h. */
 static const struct {
     long type;
     const char *name;
@@ -41,7 +42,7 @@ const char *hf__filesystem_shared(long type) {
 static hf_result check_filesystem(int fd, const char *path) {
     struct statfs fs;
     if (fstatfs(fd, &fs) != 0)
-        return hf__fail(HF_REFUSED, "cannot tell which filesystem %s is on: %s", path,
+        return hf__fail(HF_REFUSED, "cannot find out which filesystem %s is on: %s", path,
                         strerror(errno));
     const char *name = hf__filesystem_shared((long)fs.f_type);
     if (!name) return HF_OK;
@@ -52,11 +53,11 @@ static hf_result check_filesystem(int fd, const char *path) {
                     path, name);
 }
 
-/* ---- Whose ---- */
+/* ---- Owner and mode ---- */
 
 static hf_result report_foreign(const struct stat *st, const char *path) {
     return hf__fail(HF_REFUSED,
-                    "%s belongs to user %u, not to user %u who runs this; name a directory of "
+                    "%s belongs to user %u, but this process runs as user %u; use a directory of "
                     "your own: file:///path",
                     path, (unsigned)st->st_uid, (unsigned)geteuid());
 }
@@ -64,25 +65,25 @@ static hf_result report_foreign(const struct stat *st, const char *path) {
 static hf_result check_owner(int fd, const char *path) {
     struct stat st;
     if (fstat(fd, &st) != 0)
-        return hf__fail(HF_REFUSED, "cannot look at %s: %s", path, strerror(errno));
+        return hf__fail(HF_REFUSED, "cannot inspect %s: %s", path, strerror(errno));
     if (st.st_uid != geteuid()) return report_foreign(&st, path);
     if (st.st_mode & 022)
         return hf__fail(
             HF_REFUSED,
-            "%s may be written by others (mode %03o), who could take locks away; make it yours "
-            "alone (chmod 700 %s), or name another directory: file:///path",
+            "%s may be written by others (mode %03o), who could remove locks; make it yours "
+            "alone (chmod 700 %s), or use another directory: file:///path",
             path, (unsigned)(st.st_mode & 0777), path);
     return HF_OK;
 }
 
-/* Whoever may write to the directory above can move this one away under a holder, and the next
-   process would make another in its place. A sticky bit prevents that. */
+/* A user with write access to the parent can move this directory away from a holder. The next
+   process would then make a new directory in its place. A sticky bit prevents that. */
 static hf_result check_parent(int fd, const char *path) {
     struct stat st;
     if (fstatat(fd, "..", &st, 0) != 0 || !(st.st_mode & 002) || st.st_mode & S_ISVTX) return HF_OK;
     return hf__fail(HF_REFUSED,
-                    "the directory that %s is in may be written by everybody (mode %04o), who "
-                    "could move it away; name a directory elsewhere: file:///path",
+                    "the parent directory of %s is writable for everyone (mode %04o), and any user "
+                    "could move it away; use a directory elsewhere: file:///path",
                     path, (unsigned)(st.st_mode & 07777));
 }
 
@@ -95,9 +96,9 @@ static hf_result check_writable(int fd, const char *path) {
 
 static hf_result report_cannot_make(const char *path, int error) {
     bool absent = error == ENOENT || error == ENOTDIR || error == EACCES || error == EPERM;
-    return hf__fail(absent ? HF_UNREACHABLE : HF_REFUSED, "cannot make the directory %s: %s", path,
-                    error == ENOENT ? "the one that it is to be in is missing; make that first"
-                                    : strerror(error));
+    return hf__fail(
+        absent ? HF_UNREACHABLE : HF_REFUSED, "cannot create the directory %s: %s", path,
+        error == ENOENT ? "its parent directory is missing; create that first" : strerror(error));
 }
 
 static hf_result report_cannot_open(const char *path, int error) {
@@ -108,7 +109,7 @@ static hf_result report_cannot_open(const char *path, int error) {
         return report_foreign(&st, path);
     return hf__fail(error == ENOENT ? HF_UNREACHABLE : HF_REFUSED,
                     "cannot open the directory %s: %s", path,
-                    error == ELOOP || error == ENOTDIR ? "it is no directory, but a link or a file"
+                    error == ELOOP || error == ENOTDIR ? "it is a link or a file, and no directory"
                                                        : strerror(error));
 }
 
@@ -129,8 +130,8 @@ static hf_result open_path(const char *path, bool network, int *out) {
     return r;
 }
 
-/* Another directory is safe only if all processes that share the locks use it. So a person
-   chooses. */
+/* Another directory is safe only if all processes that share the locks use it. So the user must
+   choose it. */
 static hf_result explain_default(void) {
     char why[HF__DETAIL_MAX];
     hf__text_copy(why, sizeof why, hf_error_detail());

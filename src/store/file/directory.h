@@ -1,7 +1,5 @@
-/*
- * The directory of the locks. It must be ours alone: whoever may write there can take our locks away,
- * and whoever made it before us could be anybody.
- */
+/* The directory of the locks. Only this user may have write access: any other writer could remove
+   our locks. */
 #ifndef HF_STORE_FILE_DIRECTORY_H
 #define HF_STORE_FILE_DIRECTORY_H
 
@@ -9,11 +7,11 @@
 
 #include "holdfast.h"
 
-/* Open it, making it if need be; NULL: the user's default. On HF_OK the descriptor and the path, on the
-   heap, are the caller's; else the failure is set as this thread's. */
+/* Open the directory, and make it if it is missing; NULL: the user's default. On HF_OK the caller
+   owns the descriptor and the path (heap). Otherwise the error is set for the calling thread. */
 hf_result hf__directory_open(const char *path, bool network, int *fd, char **opened);
 
-/* Refused kinds of filesystems by name; NULL: not one of them. */
+/* The name of a shared filesystem, which is refused; NULL: this type is not one of them. */
 const char *hf__filesystem_shared(long type);
 
 #endif

@@ -1,7 +1,5 @@
-/*
- * The store's table over the locks of a directory. Every operation is done at once, in a few system
- * calls, but for a break, which waits for the holder to obey.
- */
+/* The store table over the locks of a directory. Every operation completes at once, in a few system
+   calls. The exception is BREAK, which waits until the holder has ended its hold. */
 #include "store/file/file.h"
 
 #include <stdlib.h>
@@ -17,30 +15,31 @@
 #include "store/file/queue.h"
 #include "store/file/sweep.h"
 
-#define KEEP_MS      INT64_C(86400000) /* a day past the last use, as everywhere */
-#define IDLE_MAX     64           /* locks kept open though not in use: likely to be used again */
+#define KEEP_MS INT64_C(86400000) /* a day after the last use, as in other stores */
+/* unused locks kept open, because they are likely to be used again */
+#define IDLE_MAX     64
 #define ID_TEXT      8            /* digits of a client's id */
-#define RECHECK      (5 * HF__MS) /* how often to see whether a broken holder has let go */
-#define FUTILE_TRIES 3            /* how often to look for room where nothing can be removed */
-#define FULL_RETRY   HF__SEC      /* how long not to look again */
+#define RECHECK      (5 * HF__MS) /* how often to check whether a broken hold has ended */
+#define FUTILE_TRIES 3            /* how often to look for space where nothing can be removed */
+#define FULL_RETRY   HF__SEC      /* how long to wait before the next look */
 
 typedef struct file_store {
     hf__store store;
     const hf__url *url;
     int directory;
     char *path;
-    hf__record self; /* who we are, in every record we write */
+    hf__record self; /* describes this client, in every record we write */
     char introduction[HF__INTRODUCTION_MAX];
     hf__peers peers;
     hf__map locks;
     hf__lock *idle_first, *idle_last;
     unsigned idle;
     hf__lock *notify_list;
-    hf__op *first, *last; /* completed */
-    hf__op *breaking;     /* marked, not obeyed yet */
-    bool retry_unlocks;   /* ranges could not be unlocked: again */
+    hf__op *first, *last; /* completed operations */
+    hf__op *breaking;     /* marked, but not ended yet */
+    bool retry_unlocks;   /* some ranges could not be unlocked */
     hf__time recheck_at;
-    hf__time full_until; /* do not look for room before */
+    hf__time full_until; /* do not look for space before this */
 } file_store;
 
 /* ---- Locks by name ---- */
@@ -92,7 +91,7 @@ static void drop_lock(file_store *f, hf__lock *l) {
     free(l);
 }
 
-/* What is not in use stays open for a while: opening is dearer than all the rest. */
+/* Unused locks stay open for a while, because opening is the most expensive part. */
 static void keep_idle(file_store *f, hf__lock *l) {
     bool used = hf__lock_used(l);
     if (used || l->idle) {
@@ -107,7 +106,7 @@ static void keep_idle(file_store *f, hf__lock *l) {
     if (++f->idle > IDLE_MAX) drop_lock(f, f->idle_first);
 }
 
-/* Worth telling: something of it was called, or is to be looked at. */
+/* The core must hear of this lock: a contender was woken, or a hold must be checked. */
 static void list_to_notify(file_store *f, hf__lock *l) {
     if (l->in_notify_list) return;
     l->in_notify_list = true;
@@ -115,7 +114,7 @@ static void list_to_notify(file_store *f, hf__lock *l) {
     f->notify_list = l;
 }
 
-/* ---- The verbs ---- */
+/* ---- ACQUIRE, RENEW, RELEASE ---- */
 
 static void complete_op(file_store *f, hf__op *op, hf_result result) {
     op->result = result;
@@ -124,7 +123,7 @@ static void complete_op(file_store *f, hf__op *op, hf_result result) {
     f->last = op;
 }
 
-/* Descriptors are out, or room is, and we have some that are only kept in case. */
+/* Descriptors or space have run out: close what is open only for later use. True: something was. */
 static bool free_idle(file_store *f) {
     bool some = f->idle_first || hf__peers_trim(&f->peers, 0);
     while (f->idle_first) drop_lock(f, f->idle_first);
@@ -167,7 +166,7 @@ static hf_result release_lock(file_store *f, hf__op *op) {
     return r;
 }
 
-/* ---- Looking ---- */
+/* ---- INSPECT ---- */
 
 static hf_result take_snapshot(file_store *f, hf__op *op, hf__file_snapshot *snapshot) {
     char key[HF__KEY_MAX];
@@ -187,13 +186,13 @@ static void describe_waiters(const hf__file_snapshot *snapshot, hf__lock_info *s
     }
 }
 
-/* How a client introduces itself: pid, program, label, a tab between them. */
+/* An introduction is pid, program and label, separated by tabs. */
 static void read_introduction(const file_store *f, uint32_t id, hf__identity *who) {
-    char text[HF__INTRODUCTION_MAX], *keep_idle = text;
+    char text[HF__INTRODUCTION_MAX], *rest = text;
     if (!hf__peers_read_introduction(&f->peers, id, text)) return;
-    who->pid = strtol(strsep(&keep_idle, "\t"), NULL, 10);
-    hf__text_copy(who->program, sizeof who->program, keep_idle ? strsep(&keep_idle, "\t") : "");
-    hf__text_copy(who->label, sizeof who->label, keep_idle ? keep_idle : "");
+    who->pid = strtol(strsep(&rest, "\t"), NULL, 10);
+    hf__text_copy(who->program, sizeof who->program, rest ? strsep(&rest, "\t") : "");
+    hf__text_copy(who->label, sizeof who->label, rest ? rest : "");
 }
 
 static void fill_host(hf__identity *who) {
@@ -252,7 +251,7 @@ static hf_result inspect_lock(file_store *f, hf__op *op, hf__time now) {
     return HF_OK;
 }
 
-/* ---- Beside the lock: see latch_leader.h ---- */
+/* ---- Latch and leader: see latch_leader.h ---- */
 
 static hf_result execute_latch(file_store *f, hf__op *op) {
     char key[HF__KEY_MAX];
@@ -260,7 +259,7 @@ static hf_result execute_latch(file_store *f, hf__op *op) {
     return hf__file_latch(f->directory, f->path, key, length, op);
 }
 
-/* Whether we hold it under this token, as a mutex, which may be alone in the room. */
+/* Whether we hold the mutex under this token. It may be in the kinds table as the only holder. */
 static bool hold_is_ours(const file_store *f, const hf__file_snapshot *snapshot, uint64_t token) {
     const hf__slot *inside = snapshot->holder_count ? &snapshot->table.views[0].slot : NULL;
     if (snapshot->held)
@@ -293,7 +292,7 @@ static hf_result read_leader_value(file_store *f, hf__op *op, hf__time now) {
     return r;
 }
 
-/* Of one who waits, whose id we said; of a holder all is known. */
+/* For a waiter, whose client text is an id of ours. INSPECT says everything about a holder. */
 static hf_result describe_client(const file_store *f, hf__op *op) {
     hf__identity *who = &op->lock_info->identity;
     if (strlen(who->client) != ID_TEXT) return HF_OK;
@@ -302,9 +301,9 @@ static hf_result describe_client(const file_store *f, hf__op *op) {
     return HF_OK;
 }
 
-/* ---- Breaking: the holder is asked to let go, and does so itself ---- */
+/* ---- BREAK: the holder is asked to end its hold, and does so itself ---- */
 
-static void tell_holder(file_store *f, hf__op *op, uint32_t id, ino_t inode) {
+static void notify_holder(file_store *f, hf__op *op, uint32_t id, ino_t inode) {
     hf__lock *ours = find_lock(f, op, false);
     if (ours && id == f->peers.id) {
         ours->verify_hold = true;
@@ -314,31 +313,32 @@ static void tell_holder(file_store *f, hf__op *op, uint32_t id, ino_t inode) {
     }
 }
 
-/* Of all who hold it, those with this token; 0: all. */
+/* Whether a hold is meant: the one with this token, or with 0 any. */
 static bool token_matches(uint64_t token, uint64_t held) {
     return held && (!token || token == held);
 }
 
-/* Mark what is to end, and tell whom. How many there are, or errno negative. */
+/* Mark the holds to end, and notify their holders. Returns their number, or a negative errno. */
 static int mark_broken(file_store *f, hf__op *op, const hf__file_snapshot *snapshot) {
     int marked = 0, error = 0;
     const hf__record *record = &snapshot->head.record;
     if (snapshot->held && token_matches(op->acquire_id, record->token)) {
         error = hf__lockfile_mark_broken(snapshot->fd, record->token);
-        if (!error) tell_holder(f, op, record->id, snapshot->inode);
+        if (!error) notify_holder(f, op, record->id, snapshot->inode);
         marked++;
     }
     for (unsigned i = 0; !snapshot->held && !error && i < snapshot->holder_count; i++) {
         const hf__slot_view *view = &snapshot->table.views[i];
         if (!token_matches(op->acquire_id, view->slot.token)) continue;
         error = hf__slot_mark_broken(snapshot->fd, view->index, view->slot.token);
-        if (!error) tell_holder(f, op, view->slot.id, snapshot->inode);
+        if (!error) notify_holder(f, op, view->slot.id, snapshot->inode);
         marked++;
     }
     return error ? -error : marked;
 }
 
-/* Of a break the number is the token that is wanted, and the token that of the first who holds. */
+/* During a BREAK, op->acquire_id is the requested token, and op->token is that of the first
+   holder. */
 static hf_result begin_break(file_store *f, hf__op *op) {
     hf__file_snapshot snapshot;
     op->acquire_id = op->token;
@@ -358,7 +358,7 @@ static hf_result begin_break(file_store *f, hf__op *op) {
         return HF_REFUSED;
     }
     if (unnamed) {
-        op->detail = hf__line("somebody is just taking the lock; try again");
+        op->detail = hf__line("a process is acquiring the lock at this moment; try again");
         return HF_UNKNOWN_OUTCOME;
     }
     if (!marked) return HF_NOT_HELD;
@@ -368,7 +368,7 @@ static hf_result begin_break(file_store *f, hf__op *op) {
     return HF_OK;
 }
 
-/* The process of one who was told to let go and has not; 0: there is none; -1: that cannot be seen. */
+/* The pid of a holder that was asked to end its hold and has not; 0: none; -1: unknown. */
 static int64_t find_unbroken(file_store *f, hf__op *op) {
     hf__file_snapshot snapshot;
     int64_t pid = 0;
@@ -383,7 +383,7 @@ static int64_t find_unbroken(file_store *f, hf__op *op) {
     return pid;
 }
 
-/* True: it is over, one way or the other. */
+/* True: the operation is completed, with either result. */
 static bool finish_break(file_store *f, hf__op *op, hf__time now) {
     int64_t pid = find_unbroken(f, op);
     free(op->detail);
@@ -392,10 +392,11 @@ static bool finish_break(file_store *f, hf__op *op, hf__time now) {
         complete_op(f, op, HF_OK);
         return true;
     }
-    if (now < op->not_after) return false; /* also when it could not be seen */
-    op->detail = hf__line("the holder (process %d) did not let go in time: it is stopped, or very "
-                          "slow; it will let go when it goes on, or when it is killed",
-                          pid < 0 ? 0 : (int)pid);
+    if (now < op->not_after) return false; /* also if the state is unknown */
+    op->detail =
+        hf__line("the holder (process %d) did not release the lock in time: it is stopped or "
+                 "very slow; the lock is released when it continues or is killed",
+                 pid < 0 ? 0 : (int)pid);
     complete_op(f, op, HF_UNKNOWN_OUTCOME);
     return true;
 }
@@ -410,7 +411,7 @@ static void check_breaks(file_store *f, hf__time now) {
     }
 }
 
-/* ---- The table ---- */
+/* ---- Store table ---- */
 
 static hf_result execute_op(file_store *f, hf__op *op, hf__time now) {
     switch (op->verb) {
@@ -438,13 +439,13 @@ static hf_result execute_op(file_store *f, hf__op *op, hf__time now) {
     return HF_UNSUPPORTED;
 }
 
-/* These need room for a file, and can be repeated after a failure. */
+/* These need space for a file, and can be repeated after a failure. */
 static bool makes_files(uint32_t verb) {
     return verb == HF__ACQUIRE || verb == HF__LATCH_SET || verb == HF__PROCLAIM;
 }
 
-/* Other processes may take the room that we make, or make some when we find none. So try again,
-   a few times if nothing can be removed. */
+/* Other processes may use the space that we free, or free some when we cannot. So try again, but
+   only a few times if nothing can be removed. */
 static hf_result retry_with_space(file_store *f, hf__op *op, hf__time now) {
     hf_result r = HF__NO_SPACE;
     hf__time end = hf__now() + HF__ENTRY_WAIT_MS * HF__MS;
@@ -475,7 +476,7 @@ static void file_submit(hf__store *store, hf__op *op, hf__time now) {
     op->outcome_unknown = false;
     store->commands++;
     hf_result r = execute_with_space(f, op, now);
-    if (op->verb == HF__BREAK && !r) return; /* completed when the holder has obeyed */
+    if (op->verb == HF__BREAK && !r) return; /* completed once the holder has ended its hold */
     complete_op(f, op, r);
 }
 
@@ -494,7 +495,7 @@ static hf__local_contender *next_wake_pending(hf__lock *l) {
     return local;
 }
 
-/* Who was called has to ask: nothing is granted unasked here. */
+/* A woken contender must acquire again: this store grants only on request. */
 static bool file_next_notification(hf__store *store, hf__notification *out) {
     file_store *f = (file_store *)store;
     while (f->notify_list) {
@@ -539,7 +540,7 @@ static void file_tick(hf__store *store, hf__time now) {
 
 static hf__time file_due(const hf__store *store) {
     const file_store *f = (const file_store *)store;
-    if (f->notify_list) return 0; /* by an operation of our own: to be told in the next turn */
+    if (f->notify_list) return 0; /* set by an operation of our own: report it in the next run */
     return f->breaking || f->retry_unlocks ? f->recheck_at : HF__NEVER;
 }
 
@@ -553,19 +554,19 @@ static int file_pollset(hf__store *store, struct pollfd *fds, bool reading) {
     return hf__peers_pollset(&((file_store *)store)->peers, fds, reading);
 }
 
-/* Of many that wait only who is meant; number 0: whoever has a ticket. */
+/* Only the waiter that is meant; 0: all with a ticket. */
 static void mark_wake_pending(hf__lock *l, uint64_t acquire_id) {
     for (hf__local_contender *s = &l->mutex; s; s = s->next)
         if (acquire_id ? s->acquire_id == acquire_id && s->slot >= 0 : s->ticket >= 0)
             s->wake_pending = true;
 }
 
-/* An order is about what is held, all else about what waits. */
-static void handle_message(file_store *f, ino_t inode, bool order, uint64_t acquire_id) {
+/* A break request concerns holds; any other message concerns waiters. */
+static void handle_message(file_store *f, ino_t inode, bool is_break, uint64_t acquire_id) {
     for (hf__mapped *it = NULL; (it = hf__map_next(&f->locks, it));) {
         hf__lock *l = (hf__lock *)it;
         if (l->inode != inode) continue;
-        if (order) l->verify_hold = true;
+        if (is_break) l->verify_hold = true;
         mark_wake_pending(l, acquire_id);
         list_to_notify(f, l);
     }
@@ -626,14 +627,14 @@ static void file_shut(hf__store *store, hf__time now) {
     }
 }
 
-/* ---- Making ---- */
+/* ---- Creation ---- */
 
 static void file_free(hf__store *store, bool forked) {
     file_store *f = (file_store *)store;
     for (hf__mapped *it; (it = hf__map_next(&f->locks, NULL));) {
         hf__lock *l = (hf__lock *)it;
         hf__map_remove(&f->locks, it);
-        if (!forked) hf__lock_close(l, &f->peers); /* a child's were closed when it was forked */
+        if (!forked) hf__lock_close(l, &f->peers); /* in a child they were closed at the fork */
         hf__lock_fini(l);
         free(l);
     }

@@ -1,3 +1,4 @@
+/* Encodes lock names as file names, and decodes them. See filename.h. */
 #include "store/file/filename.h"
 
 #include <inttypes.h>
@@ -9,7 +10,7 @@ static int is_plain(char c) {
            (c && strchr("-_:.@+=,", c));
 }
 
-/* Where it ends; NULL if it does not fit. */
+/* Returns the end of the encoded text, or NULL if it does not fit. */
 static char *encode_text(char *to, const char *end, const char *text, size_t length, int dots) {
     static const char hex[] = "0123456789ABCDEF";
     for (size_t i = 0; i < length; i++) {
@@ -26,7 +27,8 @@ static char *encode_text(char *to, const char *end, const char *text, size_t len
     return to;
 }
 
-/* FNV-1a. Names that collide are told apart by what stands in the file, and refused. */
+/* FNV-1a. Locks whose names collide have different keys in the file, and the second one is
+   refused. */
 static uint64_t hash_text(uint64_t basis, const char *text, size_t length) {
     for (size_t i = 0; i < length; i++)
         basis = (basis ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
@@ -37,7 +39,7 @@ void hf__filename(char out[HF__FILENAME_MAX + 1], const char *key, size_t length
     size_t prefix = strlen(key), start = sizeof HF__LOCK_START - 1;
     const char *end = out + HF__FILENAME_MAX;
     memcpy(out, HF__LOCK_START, start + 1);
-    char *at = encode_text(out + start, end, key, prefix, 0); /* the first dot ends it */
+    char *at = encode_text(out + start, end, key, prefix, 0); /* the first dot ends the prefix */
     if (at) *at++ = '.';
     if (at) at = encode_text(at, end, key + prefix + 1, length - prefix - 1, 1);
     if (at)
@@ -53,7 +55,8 @@ static int hex_digit(char c) {
     return at ? (int)(at - hex) : -1;
 }
 
-/* Up to a byte that ends it, which may be none but NUL; where that is, or NULL: it was not encoded so. */
+/* Decode up to `stop` or the NUL. Returns where it stopped; NULL: the text was not encoded by
+   encode_text. */
 static const char *decode_text(char **to, const char *end, const char *text, char stop) {
     for (; *text && *text != stop; text++) {
         int c = (unsigned char)*text;

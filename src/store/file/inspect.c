@@ -1,4 +1,4 @@
-/* See inspect.h. */
+/* How a lock looks from outside: its holder, then the table, then the tickets. */
 #include "store/file/inspect.h"
 
 #include <errno.h>
@@ -10,15 +10,16 @@
 #include "store/file/clofork.h"
 #include "store/file/ranges.h"
 
-#define TRIES 32 /* against a record that is being written */
+#define TRIES 32 /* while a record is being written */
 
 static hf_result report_error(const hf__lockfile *file, int error, char **detail) {
-    *detail = hf__line("cannot look at %s/%s: %s", file->path, file->name, strerror(error));
+    *detail = hf__line("cannot inspect %s/%s: %s", file->path, file->name, strerror(error));
     return HF_UNREACHABLE;
 }
 
-/* The record belongs to the holder once it names it; it is written right after the hold is
-   taken. Who has the range while the room is open only passes. */
+/* A mutex writes its record right after it takes the hold. So the record is valid once it contains
+   the id of the holder. While the kinds table is in use, a client has the range only for a
+   moment. */
 static hf_result read_holder(const hf__lockfile *file, int fd, hf__head *head, char **detail) {
     for (int i = 0; i < TRIES; i++) {
         int64_t holder = hf__hold_holder(fd);
@@ -33,7 +34,7 @@ static hf_result read_holder(const hf__lockfile *file, int fd, hf__head *head, c
     return HF_OK;
 }
 
-/* Those in line: of the room first, since they have come through the door. */
+/* Waiters in the table come first: they have had the entry lock already. */
 static void collect_waiters(hf__file_snapshot *snapshot) {
     for (unsigned i = 0; i < snapshot->table.count; i++) {
         const hf__slot *slot = &snapshot->table.views[i].slot;

@@ -1,21 +1,24 @@
-/* Who holds a lock and who waits for it, seen through an open file of its own, as an outsider. */
+/* Reads holders and waiters of a lock through a separate open file, as another process sees
+   them. */
 #ifndef HF_STORE_FILE_INSPECT_H
 #define HF_STORE_FILE_INSPECT_H
 
 #include "store/file/slot_table.h"
 
 typedef struct hf__file_snapshot {
-    int fd; /* -1: there is no file, and so nobody */
+    int fd; /* -1: no file, so no holder and no waiter */
     ino_t inode;
-    bool held; /* by a mutex, which head.record tells of: all zero if it has not written it yet */
+    /* By a mutex, described in head.record. The record is all zero if it is not written yet. */
+    bool held;
     hf__head head;
     hf__slot_table table;
-    unsigned holder_count;             /* so many of the table are in the room, the first of it */
-    uint32_t waiter_count;             /* how many, of which the first are here: */
-    hf__slot waiters[HF__WAITERS_MAX]; /* of one with a ticket the id alone is known */
+    unsigned holder_count; /* the first entries of the table; the rest wait */
+    /* may exceed HF__WAITERS_MAX; only the first ones are stored */
+    uint32_t waiter_count;
+    hf__slot waiters[HF__WAITERS_MAX]; /* for a waiter with a ticket only `id` is known */
 } hf__file_snapshot;
 
-/* HF_OK also when nobody holds it. Ended by hf__file_inspect_end if it is. */
+/* HF_OK also if there is no holder. After HF_OK call hf__file_inspect_end. */
 hf_result hf__file_inspect(const hf__lockfile *file, const char *key, size_t length,
                            hf__file_snapshot *snapshot, char **detail);
 void hf__file_inspect_end(hf__file_snapshot *snapshot);

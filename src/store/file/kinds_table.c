@@ -1,4 +1,5 @@
-/* See kinds_table.h. */
+/* Operations on the kinds table: read it, change it, write it back, wake waiters. See
+   kinds_table.h. */
 #include "store/file/kinds_table.h"
 
 #include <errno.h>
@@ -10,31 +11,32 @@
 #include "store/file/ranges.h"
 #include "store/lock_state/operations.h"
 
-/* Tags of what is in the room: the spot it was read from, from 1 on; or a slot that is new. */
+/* Tags of holders and waiters: the index of the slot view it was read from, plus 1; or NEW_TAG plus
+   the index of a new slot. */
 #define NEW_TAG (1u << 16)
 
 typedef struct kinds_table {
     hf__lock *lock;
     hf__peers *peers;
-    const hf__record *record; /* who we are */
+    const hf__record *record; /* describes this client */
     hf__head *head;
     hf__slot_table table;
     hf__lock_state state;
     hf__store_client *self, me;
-    bool has_tickets; /* somebody has a ticket */
+    bool has_tickets; /* a client has a ticket */
 } kinds_table;
 
 hf_result hf__kinds_report_stuck(const hf__lock *l, char **detail) {
     *detail =
-        hf__line("somebody is stopped in the middle of taking or releasing %s/%s, or very slow; "
-                 "it is free when that process goes on, or when it is killed",
+        hf__line("a process that acquires or releases %s/%s is stopped or very slow; the lock can "
+                 "be used again when that process continues or is killed",
                  l->file.path, l->file.name);
     return HF_UNREACHABLE;
 }
 
 /* ---- Reading ---- */
 
-/* A client is known by the address of the first that was read of it. */
+/* All slots of a client share the address of the first view that was read of it. */
 static hf__store_client *client_of(kinds_table *t, uint32_t id) {
     for (unsigned i = 0; i < t->table.count; i++)
         if (t->table.views[i].slot.id == id) return &t->table.views[i].client;
@@ -70,8 +72,8 @@ static bool load_waiter(kinds_table *t, const hf__slot *slot, uint32_t tag) {
     return true;
 }
 
-/* Whom it is the turn of before anything is done, and who is ahead of whom. When somebody has
-   died, nobody of them may know yet. */
+/* Note which waiters can be granted before the operation, and who is ahead of whom. If a client has
+   died, no waiter may know yet. */
 static void note_queue(kinds_table *t) {
     size_t turns = t->table.died ? 0 : hf__lock_state_count_grantable(&t->state), i = 0;
     uint32_t ahead = 0;
@@ -138,8 +140,8 @@ static hf__slot make_holder_slot(const kinds_table *t, const hf__holder *it) {
     return slot;
 }
 
-/* One of ours that nothing in the room stands for any more has its range already; else the first
-   that is free. */
+/* Reuse a slot of ours that no longer stands for a holder or waiter: we have its range already.
+   Otherwise take the first free slot. */
 static int claim_slot(kinds_table *t, unsigned *index) {
     for (unsigned i = 0; i < t->table.count; i++) {
         hf__slot_view *view = &t->table.views[i];
@@ -157,7 +159,8 @@ static int claim_slot(kinds_table *t, unsigned *index) {
     return EUSERS;
 }
 
-/* What is not in use does not count, nor does what is not locked. */
+/* An empty slot is not in use, and neither is one that is not locked. So one of the two is
+   enough. */
 static void clear_slot(hf__lock *l, unsigned index) {
     bool cleared = hf__slot_clear(l->fd, index) == 0;
     if (hf__slot_drop(l->fd, index) == 0)
@@ -186,7 +189,7 @@ static bool slot_differs(const hf__slot *a, const hf__slot *b) {
 static int write_slot(kinds_table *t, hf__slot *slot, uint32_t *tag) {
     if (!*tag) return write_new_slot(t, slot, tag);
     const hf__slot_view *was = &t->table.views[*tag - 1];
-    if (!was->is_ours) return 0; /* others see to themselves */
+    if (!was->is_ours) return 0; /* other clients write their own slots */
     slot->pid = was->slot.pid;
     memcpy(slot->client, was->slot.client, sizeof slot->client);
     if (slot_differs(slot, &was->slot)) return hf__slot_write(t->lock->fd, was->index, slot, false);
@@ -194,7 +197,7 @@ static int write_slot(kinds_table *t, hf__slot *slot, uint32_t *tag) {
     return hf__slot_extend(t->lock->fd, was->index, slot->until, slot->count);
 }
 
-/* Who comes stands behind all, and an upgrade before all. */
+/* A new waiter is behind all others, and an upgrade before all others. */
 static int64_t position_of(const kinds_table *t, const hf__waiter *it) {
     if (it->tag) return t->table.views[it->tag - 1].slot.position;
     if (it->next) return t->table.views[it->next->tag - 1].slot.position - 1;
@@ -222,7 +225,7 @@ static int write_slots(kinds_table *t) {
     return error;
 }
 
-/* The head first: a token that was given is never given again. */
+/* The head is written first, so that a token is never given twice. */
 static int write_back(kinds_table *t) {
     hf__kinds_head was = t->head->kinds, *head = &t->head->kinds;
     mark_used(t);
@@ -241,7 +244,7 @@ static int write_back(kinds_table *t) {
     return error;
 }
 
-/* ---- Going ---- */
+/* ---- Waking waiters ---- */
 
 static void notify_ours(hf__lock *l, uint64_t acquire_id) {
     for (hf__local_contender *s = &l->mutex; s; s = s->next)
@@ -249,7 +252,7 @@ static void notify_ours(hf__lock *l, uint64_t acquire_id) {
             s->wake_pending = l->has_wake_pending = true;
 }
 
-/* Those whose turn it has become, and those who have to see behind whom they stand. */
+/* Wake waiters that can be granted now, and those that must watch another client. */
 static void wake_waiters(kinds_table *t) {
     size_t turns = hf__lock_state_count_grantable(&t->state), i = 0;
     uint32_t ahead = 0;
@@ -270,7 +273,7 @@ static void unlock_and_wake(kinds_table *t) {
     wake_waiters(t);
 }
 
-/* What became of a seat of ours. */
+/* Update a local contender from the lock state. */
 static void update_local(kinds_table *t, hf__local_contender *local,
                          const hf__contender *contender) {
     const hf__holder *holder = hf__lock_state_find_holder(&t->state, contender);
@@ -290,7 +293,7 @@ static void update_local(kinds_table *t, hf__local_contender *local,
     if (!waiter) local->stalled_since = 0;
 }
 
-/* It could not be written: what it had it has still, unless that was given up for it. */
+/* Writing failed. The contender keeps what it had before, unless that slot was given up for it. */
 static void revert_local(const hf__lock *l, hf__local_contender *local) {
     if (local->upgrade_slot >= 0 && !hf__slot_set_has(&l->slots, (unsigned)local->upgrade_slot))
         local->upgrade_slot = -1;
@@ -301,7 +304,7 @@ static void revert_local(const hf__lock *l, hf__local_contender *local) {
 
 /* ---- Waiting ---- */
 
-/* Whoever is in the way: the one ahead; those inside, if nobody is. */
+/* Watch the clients that block us: the waiter ahead, or else all holders. */
 static int64_t watch_blockers(kinds_table *t, hf__local_contender *local,
                               const hf__contender *contender) {
     uint32_t ids[HF__WATCHED_MAX];
@@ -316,7 +319,7 @@ static int64_t watch_blockers(kinds_table *t, hf__local_contender *local,
         for (; it && count < HF__WATCHED_MAX; it = it->next)
             if (it->contender.client != t->self) ids[count++] = client_id_of(t, it->tag);
     }
-    if (count == 1 && ids[0] == t->peers->id) count = 0; /* it is we who will know */
+    if (count == 1 && ids[0] == t->peers->id) count = 0; /* this client learns by itself */
     return hf__local_watch(local, t->peers, ids, count);
 }
 
@@ -324,8 +327,8 @@ static bool is_our_waiter(const hf__waiter *it, const kinds_table *t) {
     return it->contender.client == t->self;
 }
 
-/* Some who could enter have left it for long: they are stopped, and whoever looks may go past
-   them. As long as the last of them is the same, so are all. */
+/* Waiters that can be granted have not acted for a long time. They are stopped, so any waiter may
+   pass them. As long as the last of them is the same, all of them are. */
 static void pass_stalled(kinds_table *t, hf__local_contender *local, const hf__contender *contender,
                          hf__time now) {
     size_t turns = hf__lock_state_count_grantable(&t->state);
@@ -339,9 +342,9 @@ static void pass_stalled(kinds_table *t, hf__local_contender *local, const hf__c
         local->stalled_since = 0;
         return;
     }
-    int64_t place = t->table.views[last->tag - 1].slot.position;
-    if (!local->stalled_since || local->stalled_at != place) {
-        local->stalled_at = place;
+    int64_t position = t->table.views[last->tag - 1].slot.position;
+    if (!local->stalled_since || local->stalled_at != position) {
+        local->stalled_at = position;
         local->stalled_since = now;
     } else if (now - local->stalled_since >= HF__STALL_LIMIT) {
         for (; turns; turns--) {
@@ -351,7 +354,7 @@ static void pass_stalled(kinds_table *t, hf__local_contender *local, const hf__c
     }
 }
 
-/* ---- The verbs ---- */
+/* ---- Operations ---- */
 
 static hf_result finish_op(kinds_table *t, hf__local_contender *local,
                            const hf__contender *contender, int error, hf_result r, char **detail) {
@@ -361,9 +364,8 @@ static hf_result finish_op(kinds_table *t, hf__local_contender *local,
         update_local(t, local, contender);
     unlock_and_wake(t);
     if (error == EUSERS) {
-        *detail =
-            hf__line("%d hold %s/%s or wait for it already, which is as many as it has room for",
-                     HF__SLOTS_MAX, t->lock->file.path, t->lock->file.name);
+        *detail = hf__line("%d acquires hold %s/%s or wait for it already, which is the maximum",
+                           HF__SLOTS_MAX, t->lock->file.path, t->lock->file.name);
         return HF_NOMEM;
     }
     return error ? hf__lock_error(t->lock, "write", error, detail) : r;
@@ -375,7 +377,8 @@ static hf_result unlock_unchanged(kinds_table *t, hf_result r) {
     return r;
 }
 
-/* A mutex may have the hold itself, as nobody is there any more. Nothing but zeros would say that somebody may be. */
+/* The table is empty, so a mutex may have the hold itself. The token is at least 1, because a head
+   of all zeros means that the table may be in use. */
 static hf_result close_table(kinds_table *t, hf__op *op) {
     t->head->kinds.token = max_token(t->state.last_token, 1);
     t->head->kinds.in_use = 0;
@@ -408,7 +411,7 @@ hf_result hf__kinds_acquire(hf__lock *l, hf__local_contender *local, hf__peers *
     return r;
 }
 
-/* Through the door, and look. The result says why not. */
+/* Take the entry lock, and read the table. */
 static hf_result open_table(kinds_table *t, hf__head *head, char **detail) {
     hf__lock *l = t->lock;
     int error = hf__queue_take_hold(l, t->peers, false, HF__ENTRY_WAIT_MS);
@@ -416,7 +419,7 @@ static hf_result open_table(kinds_table *t, hf__head *head, char **detail) {
     if (error) return hf__lock_error(l, "lock", error, detail);
     hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, head, detail);
     if (!r && !(hf__record_is_intact(&head->record) && hf__kinds_head_is_intact(&head->kinds)))
-        r = hf__lockfile_report_damaged(&l->file, "was damaged", detail);
+        r = hf__lockfile_report_damaged(&l->file, "is damaged", detail);
     t->head = head;
     if (!r) r = load_table(t, detail);
     return r ? unlock_unchanged(t, r) : HF_OK;
@@ -445,9 +448,9 @@ static void drop_slot(hf__lock *l, int64_t index) {
         l->unlock_failed = true;
 }
 
-/* Without the door, where it cannot be had, or what is behind it not be read: nobody is to wait
-   for us. Who waits sees it when it looks. Nothing is written: a file that was cut short is not made longer again, and
-   what is not locked does not count. */
+/* Unlock our slots without the entry lock, because it is not available or the table cannot be read.
+   Nobody must wait for us, and waiters notice at their next recheck. Nothing is written: a file
+   that was cut short is not extended, and a slot that is not locked is not in use. */
 static void drop_local_slots(hf__lock *l, const hf__local_contender *local, hf__peers *peers) {
     drop_slot(l, local->slot);
     drop_slot(l, local->upgrade_slot);

@@ -1,7 +1,6 @@
-/*
- * Numbers are not remembered here, as a store has to where an answer can be lost: an operation is a
- * call of this process, executed once, and either written or not.
- */
+/* Latches and leader values in sidecar files. The acquire ids of completed operations are not
+   remembered. Other stores remember them because an answer can be lost; here each operation is one
+   call of this process, and either written or not. */
 #include "store/file/latch_leader.h"
 
 #include <fcntl.h>
@@ -13,9 +12,9 @@
 #include "base/error.h"
 #include "store/file/sidecar.h"
 
-#define TOUCH_EVERY_S 3600 /* seconds: a latch that is waited for is in use */
+#define TOUCH_EVERY_S 3600 /* seconds: a latch that clients wait for counts as used */
 
-/* What stands in the files. */
+/* The bodies of the files. */
 typedef struct latch_body {
     uint64_t round, done, left;
 } latch_body;
@@ -25,10 +24,11 @@ typedef struct leader_body {
     char value[HF_VALUE_MAX];
 } leader_body;
 
-_Static_assert(sizeof(leader_body) <= HF__SIDECAR_BODY_MAX, "it fits");
+_Static_assert(sizeof(leader_body) <= HF__SIDECAR_BODY_MAX,
+               "a leader's value fits into a sidecar file");
 
 static hf_result report_damaged(const hf__sidecar *s, char **detail) {
-    *detail = hf__line("%s/%s was damaged; when no program uses it, remove the file", s->file.path,
+    *detail = hf__line("%s/%s is damaged; remove the file when no program uses it", s->file.path,
                        s->file.name);
     return HF_PROTOCOL;
 }
@@ -47,7 +47,7 @@ static hf_result read_latch(hf__sidecar *s, latch_body *body, char **detail) {
     size_t length;
     hf_result r = hf__sidecar_read(s, bytes, &length, detail);
     if (r == HF_BUSY && s->fd >= 0) return report_damaged(s, detail);
-    if (r == HF_BUSY) return HF_UNREACHABLE; /* another writes it just now */
+    if (r == HF_BUSY) return HF_UNREACHABLE; /* another process is writing it */
     if (r) return r;
     if (length != sizeof *body) return report_damaged(s, detail);
     memcpy(body, bytes, sizeof *body);
@@ -60,7 +60,7 @@ static void fill_answer(hf__op *op, const latch_body *body) {
     op->latch->last_done = body->done;
 }
 
-/* Its time is that of its last use. Under the lock, as a sweep looks at it. */
+/* The mtime is the time of the last use. It is set under the lock, as the sweep checks it there. */
 static void touch_latch(hf__sidecar *s) {
     struct stat st;
     char *detail = NULL;
@@ -119,7 +119,8 @@ static hf_result read_leader(hf__sidecar *s, leader_body *body, size_t *length, 
     return HF_OK;
 }
 
-/* One that lost its lock and was stopped before it got here must not write over its successor's. */
+/* A holder that lost the lock and was paused before this must not overwrite the value of its
+   successor. */
 static bool is_outdated(const leader_body *there, const hf__op *op) {
     return there->token > op->token ||
            (there->token == op->token && there->nth >= op->leader_value->sequence);
@@ -137,7 +138,8 @@ hf_result hf__file_proclaim(int directory, const char *path, const char *key, si
         hf__sidecar_close(&s);
         return body.token > op->token ? HF_LOST : HF_OK;
     }
-    if (r == HF_NOT_HELD || r == HF_BUSY) r = HF_OK; /* cut, by one that died: that is over */
+    /* cut short by a writer that died: ignore it */
+    if (r == HF_NOT_HELD || r == HF_BUSY) r = HF_OK;
     body.token = op->token;
     body.nth = op->leader_value->sequence;
     memcpy(body.value, op->leader_value->value, op->leader_value->length);
@@ -155,7 +157,7 @@ hf_result hf__file_leader_value(int directory, const char *path, const char *key
     size_t value_length;
     hf__sidecar_init(&s, directory, path, HF__LEAD_START, key, length);
     hf_result r = read_leader(&s, &body, &value_length, &op->detail);
-    if (r == HF_BUSY) return HF_NOT_HELD; /* being written, or cut: nobody has said anything yet */
+    if (r == HF_BUSY) return HF_NOT_HELD; /* being written, or cut short: there is no value yet */
     if (r) return r;
     if (body.token != token) return HF_NOT_HELD;
     op->leader_value->sequence = body.nth;

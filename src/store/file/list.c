@@ -1,8 +1,6 @@
-/*
- * The directory is read once, as one open stream, a few entries in a step: what is there all the
- * while is then found, and found once. A file stays for a day after its last use, so most are of
- * locks that nobody uses: who asked looks at each.
- */
+/* Lists locks by reading the directory once, as one open stream, a few entries per step. So each
+   file that exists during the whole walk is found exactly once. A file stays for a day after its
+   last use, so most files belong to locks that nobody uses; the caller inspects each one. */
 #include "store/file/list.h"
 
 #include <dirent.h>
@@ -15,7 +13,7 @@
 #include "store/file/clofork.h"
 #include "store/file/lockfile.h"
 
-#define STEP 256 /* entries read in one */
+#define STEP 256 /* directory entries read per step */
 
 static void end_walk(void *walk) {
     closedir(walk);
@@ -35,7 +33,8 @@ static hf_result begin_walk(int directory, const char *path, hf__op *op) {
     return out ? HF_NOMEM : HF_UNREACHABLE;
 }
 
-/* The key of a file whose name is a hash stands in it; 0: it cannot be read, or is no lock's. */
+/* The key is stored in the file if its name is a hash. Returns its length; 0: it cannot be read, or
+   the file is not a lock's. */
 static size_t read_key(int directory, const char *path, const char *name,
                        char key[HF__KEY_MAX + 1]) {
     hf_result r;

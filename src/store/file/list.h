@@ -1,4 +1,4 @@
-/* Locks by what is in the directory: a step of the walk over it. */
+/* Lists the locks of a directory: one step of a walk over its files. */
 #ifndef HF_STORE_FILE_LIST_H
 #define HF_STORE_FILE_LIST_H
 

@@ -1,7 +1,5 @@
-/*
- * One lock: taking it, renewing it, letting go. See lock.h; queue.c has how it is waited for, kinds_table.c
- * the room.
- */
+/* Acquires, renews and releases one lock: see lock.h. queue.c has the tickets, kinds_table.c the
+   kinds table. */
 #include "store/file/lock.h"
 
 #include <errno.h>
@@ -31,8 +29,8 @@ static hf_result open_file(hf__lock *l, char **detail) {
     bool gone = fd < 0 ? why == HF_NOT_HELD : hf__lockfile_directory_moved(&l->file);
     if (gone) {
         hf__clofork_close(fd);
-        *detail = hf__line("the directory %s is gone: removed, or moved away; open the store again",
-                           l->file.path);
+        *detail =
+            hf__line("the directory %s was removed or moved; open the store again", l->file.path);
         return HF_REFUSED;
     }
     if (fd < 0) return why;
@@ -58,7 +56,7 @@ static void close_file(hf__lock *l) {
     hf__queue_abandon(l);
 }
 
-/* ---- Seats ---- */
+/* ---- Local contenders ---- */
 
 static void local_init(hf__local_contender *s) {
     *s = (hf__local_contender){.ticket = -1, .slot = -1, .upgrade_slot = -1};
@@ -92,7 +90,6 @@ static hf__local_contender *make_local(hf__lock *l, const hf__op *op) {
     return s;
 }
 
-/* Seats that nobody sits in are not kept. */
 static void free_unused_locals(hf__lock *l) {
     for (hf__local_contender **link = &l->mutex.next; *link;) {
         hf__local_contender *s = *link;
@@ -136,7 +133,7 @@ void hf__lock_close(hf__lock *l, hf__peers *peers) {
     free_unused_locals(l);
 }
 
-/* ---- Entering ---- */
+/* ---- With the hold's range ---- */
 
 static uint64_t next_token(uint64_t last, uint64_t seen, int64_t unix_us) {
     uint64_t token = (last > seen ? last : seen) + 1;
@@ -160,9 +157,9 @@ static void fill_record(hf__record *r, const hf__op *op, uint64_t last, hf__time
     r->count = op->count;
 }
 
-/* Others stood in line before us: the hold is theirs. When there is no line any more, say so,
-   and look again: who joins takes his ticket first and writes then, so that one of us sees the
-   other. */
+/* True: others were queued before us, so the hold is theirs. If the queue is empty, clear the flag
+   in the file and look again. A client that joins takes its ticket first and sets the flag then, so
+   one of us sees the other. */
 static bool others_are_queued(hf__lock *l, const hf__head *head) {
     if (l->was_queued) return false;
     l->expect_queue = (head->has_queue || !head->version) && hf__queue_has_others(l);
@@ -172,7 +169,7 @@ static bool others_are_queued(hf__lock *l, const hf__head *head) {
     return false;
 }
 
-/* Nobody is in the room: the hold is ours as long as we keep its range. */
+/* The kinds table is not in use: the hold is ours as long as we have its range. */
 static hf_result take_mutex(hf__lock *l, hf__peers *peers, const hf__record *self,
                             const hf__head *head, hf__op *op, hf__time now) {
     uint64_t last = head->record.token > head->kinds.token ? head->record.token : head->kinds.token;
@@ -189,8 +186,8 @@ static hf_result take_mutex(hf__lock *l, hf__peers *peers, const hf__record *sel
     return HF_OK;
 }
 
-/* An empty file is a new one, unless there are some inside: then it was cut short. The lock may
-   have had a file before, so its tokens continue above the floor. */
+/* An empty file is new, unless slots of it are in use: then it was cut short. The lock may have had
+   a file before, so its tokens continue above the floor. */
 static hf_result init_file(hf__lock *l, hf__head *head, hf__op *op) {
     hf__slot_table table;
     hf_result r = hf__slot_table_read(&l->file, l->fd, &l->slots, &table, &op->detail);
@@ -201,7 +198,7 @@ static hf_result init_file(hf__lock *l, hf__head *head, hf__op *op) {
     return error ? hf__lock_error(l, "write", error, &op->detail) : HF_OK;
 }
 
-/* The hold's range is ours: see what the file says. HF_NOT_HELD: it is not our turn. */
+/* We have the range of the hold: read the file. HF_NOT_HELD: it is not our turn. */
 static hf_result read_head(hf__lock *l, const hf__local_contender *local, hf__head *head,
                            hf__op *op) {
     hf_result r = hf__lockfile_read(&l->file, l->fd, NULL, 0, head, &op->detail);
@@ -209,10 +206,10 @@ static hf_result read_head(hf__lock *l, const hf__local_contender *local, hf__he
     if (local->slot < 0 && others_are_queued(l, head)) return HF_NOT_HELD;
     if (!head->version) return init_file(l, head, op);
     if (hf__record_is_intact(&head->record) && hf__kinds_head_is_intact(&head->kinds)) return HF_OK;
-    return hf__lockfile_report_damaged(&l->file, "was damaged", &op->detail);
+    return hf__lockfile_report_damaged(&l->file, "is damaged", &op->detail);
 }
 
-/* A mutex, too, may have to wait there. */
+/* A mutex may have to wait in the table, too. */
 static hf_result acquire_in_table(hf__lock *l, hf__local_contender *local, hf__peers *peers,
                                   const hf__record *self, hf__head *head, hf__op *op,
                                   hf__time now) {
@@ -237,28 +234,28 @@ static hf_result acquire_held(hf__lock *l, hf__local_contender *local, hf__peers
     return take_mutex(l, peers, self, &head, op, now);
 }
 
-/* ---- Asking ---- */
+/* ---- Acquiring ---- */
 
-/* In the room already, or in its line: only the door is to be had. */
+/* It holds or waits in the kinds table already, so it only needs the entry lock. */
 static hf_result take_entry_lock(hf__lock *l, const hf__local_contender *local, hf__peers *peers,
                                  hf__op *op) {
-    bool stands = local->upgrade_slot >= 0 || !local->holds;
+    bool waits = local->upgrade_slot >= 0 || !local->holds;
     int error =
-        hf__queue_take_hold(l, peers, false, stands ? HF__ENTRY_GLANCE_MS : HF__ENTRY_WAIT_MS);
+        hf__queue_take_hold(l, peers, false, waits ? HF__ENTRY_GLANCE_MS : HF__ENTRY_WAIT_MS);
     if (!error) return HF_OK;
     if (error != EAGAIN && error != ETIMEDOUT) return hf__lock_error(l, "lock", error, &op->detail);
-    return stands ? hf__queue_busy(op, HF__UNWATCHED_RETRY_MS, true)
-                  : hf__kinds_report_stuck(l, &op->detail);
+    return waits ? hf__queue_busy(op, HF__UNWATCHED_RETRY_MS, true)
+                 : hf__kinds_report_stuck(l, &op->detail);
 }
 
-/* HF_OK: the hold's range is ours, or the door. */
+/* HF_OK: we have the hold's range, as hold or as entry lock. */
 static hf_result take_turn(hf__lock *l, hf__local_contender *local, hf__peers *peers, hf__op *op,
                            hf__time now) {
     bool mutex = op->kind == HF_MUTEX;
     if (local->ticket >= 0) return hf__queue_wait(l, local, peers, op, now);
     if (local->slot >= 0) return take_entry_lock(l, local, peers, op);
     int error = hf__peers_join(peers, !mutex);
-    if (error) return hf__lock_error(l, "take", error, &op->detail);
+    if (error) return hf__lock_error(l, "acquire", error, &op->detail);
     if (!hf__queue_has_ours(l) && (!l->expect_queue || !hf__queue_has_others(l))) {
         int64_t patience = !op->enqueue ? HF__ENTRY_WAIT_MS : mutex ? 0 : HF__ENTRY_GLANCE_MS;
         error = hf__queue_take_hold(l, peers, mutex, patience);
@@ -272,8 +269,7 @@ static hf_result take_turn(hf__lock *l, hf__local_contender *local, hf__peers *p
                        : hf__queue_busy(op, HF__RECHECK_MS, false);
 }
 
-/* What was in the way is a file being removed, or is over: nobody holds it and nobody stands in
-   line. */
+/* The obstacle was a file that is being removed, or it is gone: no holder and no waiter. */
 static bool worth_another_try(const hf__lock *l) {
     if (hf__lock_used(l)) return false;
     int64_t holder = hf__hold_holder(l->fd);
@@ -281,7 +277,7 @@ static bool worth_another_try(const hf__lock *l) {
     return !holder && !hf__queue_has_others(l);
 }
 
-/* HF_NOT_HELD: once more, in line or with the file that has the name now. */
+/* HF_NOT_HELD: try again, in the queue or with the file that has the name now. */
 static hf_result try_once(hf__lock *l, hf__local_contender *local, hf__peers *peers,
                           const hf__record *self, hf__op *op, hf__time now, int tries) {
     hf_result r = take_turn(l, local, peers, op, now);
@@ -293,9 +289,9 @@ static hf_result try_once(hf__lock *l, hf__local_contender *local, hf__peers *pe
     if (r) return r;
     int current = hf__lockfile_is_current(&l->file, l->device, l->inode);
     if (current == 1) return acquire_held(l, local, peers, self, op, now);
-    hf__queue_unlock_and_wake(l,
-                              peers); /* whoever waits on a file that is gone has to see it too */
-    if (current < 0) return hf__lock_error(l, "look at", -current, &op->detail);
+    /* Waiters of a file that is gone must see that, too. */
+    hf__queue_unlock_and_wake(l, peers);
+    if (current < 0) return hf__lock_error(l, "check", -current, &op->detail);
     close_file(l);
     return HF_NOT_HELD;
 }
@@ -307,7 +303,8 @@ static hf_result try_often(hf__lock *l, hf__local_contender *local, hf__peers *p
         if (!r) r = try_once(l, local, peers, self, op, now, i);
         if (r != HF_NOT_HELD) return r;
     }
-    op->detail = hf__line("%s/%s is being removed again and again", l->file.path, l->file.name);
+    op->detail = hf__line("%s/%s was removed again and again while it was opened; try again",
+                          l->file.path, l->file.name);
     return HF_UNREACHABLE;
 }
 
@@ -318,7 +315,7 @@ hf_result hf__lock_acquire(hf__lock *l, hf__peers *peers, const hf__record *self
         op->token = l->record.token;
         return HF_OK;
     }
-    /* an older number of ours, which nobody wants any more */
+    /* a lower acquire id of ours, which no caller wants any more */
     if (op->kind == HF_MUTEX && l->held) hf__queue_unlock_and_wake(l, peers);
     hf__local_contender *local = make_local(l, op);
     if (!local) return HF_NOMEM;
@@ -336,15 +333,15 @@ hf_result hf__lock_acquire(hf__lock *l, hf__peers *peers, const hf__record *self
 static hf_result report_lost(hf__op *op) {
     free(op->detail);
     op->detail = NULL;
-    return HF_LOST; /* and let go of when its holder has been told, not before */
+    return HF_LOST; /* the range is kept until the core has notified the holder */
 }
 
-/* `ours`: the file says that it is still held. */
+/* `ours`: the file says that the lock is still ours. */
 static hf_result check_current(const hf__lock *l, bool ours, hf__op *op) {
     int current = hf__lockfile_is_current(&l->file, l->device, l->inode);
     if (ours && current < 0) {
         op->detail =
-            hf__line("cannot look at %s/%s: %s", l->file.path, l->file.name, strerror(-current));
+            hf__line("cannot check %s/%s: %s", l->file.path, l->file.name, strerror(-current));
         return HF_UNREACHABLE;
     }
     return !ours || !current || hf__lockfile_directory_moved(&l->file) ? report_lost(op) : HF_OK;
@@ -363,15 +360,15 @@ static hf_result renew_mutex(hf__lock *l, hf__op *op, hf__time now) {
     return error == EIO ? hf__lock_error(l, "write", error, &op->detail) : HF_OK;
 }
 
-/* Less is wanted than is held, or than is waited for. */
+/* The renewal is for less than the hold has, or waits for. */
 static bool is_downgrade(const hf__local_contender *s, uint32_t kind) {
     if (kind != HF_READ && kind != HF_UPGRADABLE) return false;
     return s->upgrade_slot >= 0 || s->kind == HF_WRITE ||
            (s->kind == HF_UPGRADABLE && kind == HF_READ);
 }
 
-/* Without the door, which somebody might have for long: what is kept is nobody's but ours.
-   Whether somebody waits is not looked at, and so it is said that somebody does. */
+/* Needs no entry lock, which others might have for long: only we write to this slot. It does not
+   look for waiters, and so reports that there are some. */
 static hf_result renew_local(hf__lock *l, hf__local_contender *s, hf__peers *peers,
                              const hf__record *self, hf__op *op, hf__time now) {
     hf__slot slot;

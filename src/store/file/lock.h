@@ -1,19 +1,22 @@
 /*
  * One lock of the directory, as this client has it open: held, waited for, or idle.
  *
- * Taking it is: take the hold's range; see that the file is still the one that has the name; read
- * whether others may stand in line, and the last token; write the record. Who finds that others
- * stand in line gives the range back and joins them. Waiting is: take a ticket, and ask again when
- * woken, when the one ahead dies, and now and then.
+ * To acquire a mutex, a client takes the range of the hold and checks that the file still has the
+ * name. It reads the last token and whether others may be queued, and writes the record. If others
+ * are queued, it gives the range back and joins the queue. A waiter takes a ticket. It tries again
+ * when it is woken, when the client ahead of it dies, and at intervals.
  *
- * Other kinds than the mutex are in the *room* (kinds_table.h), which is a table in the file. Its door is
- * the hold's range: who takes it finds the lock free of mutexes, and all of the line goes through
- * it one by one. While somebody is in the room, mutexes are asked for there too. So there is one
- * line, of tickets first and of the room then: who has got through the door and cannot enter yet
- * stands in the room's line, before all who have tickets.
+ * Kinds other than the mutex use the *kinds table* (kinds_table.h), a table in the file. The *entry
+ * lock* guards it: the range of the hold, taken for a moment. A client that gets the entry lock
+ * knows that no mutex holds the lock, and clients enter one by one in queue order. While the kinds
+ * table is in use, mutexes are acquired there too. So there is one queue in two parts: first the
+ * waiters in the table, then the waiters with tickets. A client that has had the entry lock and
+ * cannot be granted yet waits in the table, before all tickets.
  *
- * No wake-up is lost: a waiter takes its ticket and then tries the hold; who releases drops the
- * hold and then looks for tickets. Whichever comes second sees the other.
+ * No wake-up is lost. A waiter takes its ticket first and then tries the hold. A client that
+ * releases drops the hold first and then looks for tickets. Whichever comes second sees the other.
+ *
+ * Not thread-safe: used under the client's mutex.
  */
 #ifndef HF_STORE_FILE_LOCK_H
 #define HF_STORE_FILE_LOCK_H
@@ -23,71 +26,73 @@
 #include "store/file/peers.h"
 #include "store/file/slot_table.h"
 
-#define HF__WATCHED_MAX 32 /* who more is in the way is looked at now and then */
+#define HF__WATCHED_MAX 32 /* blockers beyond this number are found by rechecks */
 
-/* A number of ours that waits, or that is in the room. */
+/* A local contender: one acquire of this client that waits, or that holds in the kinds table. */
 typedef struct hf__local_contender {
     struct hf__local_contender *next;
     uint64_t acquire_id;
     int64_t ticket;        /* -1: none */
-    int32_t slot;          /* in the room, or in its line; -1: neither */
-    int32_t upgrade_slot;  /* the slot in which it waits for its upgrade; -1: it does not */
-    bool holds;            /* in the room; with it: */
-    uint32_t kind;         /* what it has */
-    uint64_t token;        /* under what token */
-    uint64_t token_before; /* that of before its upgrade; 0: none */
-    bool wake_pending;     /* it may be its turn */
+    int32_t slot;          /* of its hold or its wait in the kinds table; -1: none */
+    int32_t upgrade_slot;  /* the slot in which its upgrade waits; -1: none */
+    bool holds;            /* in the kinds table; the next fields apply then */
+    uint32_t kind;         /* the kind it holds */
+    uint64_t token;        /* of its hold */
+    uint64_t token_before; /* the token before its upgrade; 0: none */
+    bool wake_pending;     /* it may be granted now */
 
     hf__peer *watched[HF__WATCHED_MAX]; /* while it waits */
     unsigned watched_count;
-    unsigned unwatched_tries; /* how often one of them could not be watched */
+    unsigned unwatched_tries; /* how often a client could not be watched */
 
-    /* It could enter, but for one before it that could too and does not: stopped, it seems. */
-    int64_t stalled_at; /* the ticket or place of that one */
+    /* Another waiter ahead of it can be granted and does not act, so it is probably stopped. */
+    int64_t stalled_at; /* the ticket or position of that waiter */
     hf__time stalled_since;
 } hf__local_contender;
 
 typedef struct hf__lock {
-    hf__mapped mapped;            /* key: prefix, NUL, name; in this same allocation */
-    struct hf__lock *next, *prev; /* among the idle */
+    hf__mapped mapped;            /* key: prefix, NUL, name; part of this allocation */
+    struct hf__lock *next, *prev; /* in the list of idle locks */
     struct hf__lock *next_to_notify;
     bool in_notify_list, idle;
-    bool has_wake_pending; /* there is a seat that was called */
-    bool verify_hold;      /* what is held is to be looked at */
+    bool has_wake_pending; /* a local contender has wake_pending set */
+    bool verify_hold;      /* the core must check whether the hold still exists */
     hf__lockfile file;
     int fd; /* -1: not open */
     dev_t device;
     ino_t inode;
-    uint64_t held;     /* the number of the mutex that holds; 0: none, or it does so in the room */
-    hf__record record; /* while held */
-    hf__local_contender mutex; /* the first of the seats; those of other kinds follow */
-    hf__slot_set slots;        /* whose ranges are ours */
-    bool was_queued;           /* the hold was come by in line */
-    bool expect_queue;         /* there was a line: look for it before taking the hold */
-    bool was_new;              /* the file was new when it was opened */
+    /* The acquire id of the mutex that holds the range. 0: none, or the hold is in the kinds
+       table. */
+    uint64_t held;
+    hf__record record;         /* valid while `held` */
+    hf__local_contender mutex; /* first of the list; those of other kinds follow */
+    hf__slot_set slots;        /* the slots whose ranges we have */
+    bool was_queued;           /* we got the hold through the queue */
+    bool expect_queue;         /* others were queued: look for them before taking the hold */
+    bool was_new;              /* the file was empty when it was opened */
     bool unlock_failed;        /* a range of ours could not be unlocked */
-    bool retry_unlock;         /* it is to be tried again, by hf__queue_retry_unlock */
+    bool retry_unlock;         /* hf__queue_retry_unlock must try it again */
 } hf__lock;
 
 void hf__lock_init(hf__lock *lock);
 
-/* The verbs, as store.h has them. `self` is who we are, for the record. */
+/* The operations of store.h. `self` describes this client, for the record. */
 hf_result hf__lock_acquire(hf__lock *lock, hf__peers *peers, const hf__record *self, hf__op *op,
                            hf__time now);
 hf_result hf__lock_renew(hf__lock *lock, hf__peers *peers, const hf__record *self, hf__op *op,
                          hf__time now);
 hf_result hf__lock_release(hf__lock *lock, hf__peers *peers, const hf__record *self, hf__op *op);
 
-/* Something of it is held or waited for. */
+/* Whether we hold it or wait for it. */
 bool hf__lock_used(const hf__lock *lock);
 
-/* Give up all there is of it and close the file. */
+/* Release the lock, leave its queue, and close the file. */
 void hf__lock_close(hf__lock *lock, hf__peers *peers);
 
-/* The same in a child, whose descriptors are closed: memory only. */
+/* Free memory only. In a forked child this is all: the descriptors are closed already. */
 void hf__lock_fini(hf__lock *lock);
 
-/* ---- Between its files ---- */
+/* ---- Used by queue.c and kinds_table.c ---- */
 
 hf_result hf__lock_error(const hf__lock *lock, const char *what, int error, char **detail);
 

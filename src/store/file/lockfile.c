@@ -1,3 +1,4 @@
+/* Opens, reads, checks and writes a lock's file. See lockfile.h. */
 #include "store/file/lockfile.h"
 
 #include <errno.h>
@@ -10,22 +11,23 @@
 #include "base/error.h"
 #include "store/file/clofork.h"
 
-#define VERSION_MUTEX 1 /* of a file whose room was never in use */
+#define VERSION_MUTEX 1 /* the kinds table was never in use */
 #define VERSION_KINDS 2
 #define KEY_AT        512
 
 static const char magic[8] = {'h', 'o', 'l', 'd', 'f', 'a', 's', 't'};
 
 _Static_assert(sizeof(hf__head) <= KEY_AT, "the head ends before the key");
-_Static_assert(offsetof(hf__head, record) == 64, "the record stands where the format says");
-_Static_assert(offsetof(hf__head, broken) == 24, "the broken mark stands where the format says");
-_Static_assert(offsetof(hf__head, kinds) == 32, "the kinds head stands where the format says");
-_Static_assert(sizeof(hf__record) % 8 == 0, "the sum goes over whole words");
+_Static_assert(offsetof(hf__head, record) == 64, "the format fixes the offset of the record");
+_Static_assert(offsetof(hf__head, broken) == 24, "the format fixes the offset of the broken mark");
+_Static_assert(offsetof(hf__head, kinds) == 32, "the format fixes the offset of the kinds head");
+_Static_assert(sizeof(hf__record) % 8 == 0, "the checksum covers whole words");
 
 /* ---- The record ---- */
 
 static uint64_t record_checksum(const hf__record *record) {
-    uint64_t words[sizeof *record / 8], sums[4] = {1, 2, 3, 4}; /* four at a time */
+    /* four independent sums are faster */
+    uint64_t words[sizeof *record / 8], sums[4] = {1, 2, 3, 4};
     memcpy(words, record, sizeof words);
     for (size_t i = 0; i < sizeof words / 8 - 1; i++)
         sums[i % 4] = (sums[i % 4] ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
@@ -50,7 +52,7 @@ bool hf__kinds_in_use(const hf__head *head) {
     return head->kinds.in_use || (head->version >= VERSION_KINDS && !head->kinds.checksum);
 }
 
-/* The sum is over what was written: as we write it, all texts have an end. */
+/* The checksum covers the bytes as written. All texts we write end with a NUL. */
 static void end_texts(hf__record *record) {
     record->client[sizeof record->client - 1] = '\0';
     record->program[sizeof record->program - 1] = '\0';
@@ -107,30 +109,30 @@ int hf__lockfile_write_new(int fd, const char *key, size_t length, uint64_t last
 /* ---- Reading ---- */
 
 hf_result hf__lockfile_report_damaged(const hf__lockfile *file, const char *what, char **detail) {
-    *detail = hf__line("%s/%s %s; when no program uses this lock, remove the file", file->path,
+    *detail = hf__line("%s/%s %s; remove the file when no program uses this lock", file->path,
                        file->name, what);
     return HF_PROTOCOL;
 }
 
 static hf_result check_head(const hf__lockfile *file, const hf__head *head, char **detail) {
     if (memcmp(head->magic, magic, sizeof magic) != 0)
-        return hf__lockfile_report_damaged(file, "is no lock file of Holdfast, or was damaged",
+        return hf__lockfile_report_damaged(file, "is not a Holdfast lock file, or is damaged",
                                            detail);
     if (head->version > VERSION_KINDS) {
-        *detail = hf__line("%s/%s was written by a newer version of Holdfast (format %u, this one "
-                           "knows %d); update this program",
+        *detail = hf__line("%s/%s was written by a newer version of Holdfast (format %u, this "
+                           "program supports up to %d); update this program",
                            file->path, file->name, head->version, VERSION_KINDS);
         return HF_PROTOCOL;
     }
     if (head->version < VERSION_MUTEX || head->key_length > HF__KEY_MAX)
-        return hf__lockfile_report_damaged(file, "was damaged", detail);
+        return hf__lockfile_report_damaged(file, "is damaged", detail);
     return HF_OK;
 }
 
 static hf_result check_key(const hf__lockfile *file, const hf__head *head, const char *found,
                            const char *key, size_t length, char **detail) {
     if (head->key_length == length && !memcmp(found, key, length)) return HF_OK;
-    *detail = hf__line("%s/%s is the file of another lock whose name falls together with this one; "
+    *detail = hf__line("%s/%s belongs to another lock whose name has the same hash; "
                        "choose another name",
                        file->path, file->name);
     return HF_PROTOCOL;
@@ -146,14 +148,13 @@ hf_result hf__lockfile_read(const hf__lockfile *file, int fd, const char *key, s
     }
     *head = (hf__head){0};
     if (n == 0) return HF_OK;
-    if (n < (ssize_t)sizeof *head)
-        return hf__lockfile_report_damaged(file, "was cut short", detail);
+    if (n < (ssize_t)sizeof *head) return hf__lockfile_report_damaged(file, "is truncated", detail);
     memcpy(head, page, sizeof *head);
     end_texts(&head->record);
     hf_result r = check_head(file, head, detail);
     if (r || !key) return r;
     if (n < (ssize_t)(KEY_AT + head->key_length))
-        return hf__lockfile_report_damaged(file, "was cut short", detail);
+        return hf__lockfile_report_damaged(file, "is truncated", detail);
     return check_key(file, head, page + KEY_AT, key, length, detail);
 }
 
@@ -192,8 +193,8 @@ static hf_result check_file(const hf__lockfile *file, int fd, char **detail) {
     struct stat st;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022))
         return HF_OK;
-    *detail = hf__line("%s/%s is not a file that only this user may write; remove it", file->path,
-                       file->name);
+    *detail = hf__line("%s/%s is not a file that only this user may write to; remove it",
+                       file->path, file->name);
     return HF_REFUSED;
 }
 
@@ -208,8 +209,8 @@ int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char 
     return fd;
 }
 
-/* Asks for the inode alone: who asks for times makes the next write note its time exactly, which
-   costs more than all the rest of taking a lock. */
+/* Asks only for the inode. Asking for times would make the next write store an exact time, which
+   costs more than the rest of acquiring a lock. */
 static int is_same_inode(int directory, const char *name, dev_t device, ino_t inode) {
     struct statx st;
     if (statx(directory, name, AT_SYMLINK_NOFOLLOW, STATX_INO, &st) != 0)

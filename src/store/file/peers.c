@@ -1,3 +1,4 @@
+/* The FIFOs of this client and of the clients it watches or wakes. See peers.h. */
 #include "store/file/peers.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 #include "store/file/clofork.h"
 #include "store/file/ranges.h"
 
-#define IDLE_MAX 8 /* peers kept open though nobody waits behind them: likely to come again */
+#define IDLE_MAX 8 /* unwatched peers that stay open, because they are likely to be needed again */
 #define TRIES    16
 
 void hf__peers_init(hf__peers *p, int directory, uint64_t *polls) {
@@ -30,7 +31,7 @@ static int open_fifo(const hf__peers *p, const char *start, uint32_t id, int how
     return hf__clofork_open(p->directory, name, how | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY, 0);
 }
 
-/* ---- Ourselves ---- */
+/* ---- This client ---- */
 
 static void remove_fifo(const hf__peers *p, const char *start, uint32_t id) {
     char name[HF__PEER_FILENAME_MAX];
@@ -48,7 +49,8 @@ static int make_fifo(const hf__peers *p, const char *start, uint32_t id, int *fd
     return error;
 }
 
-/* Locked and still there: a sweep may have taken it for a dead one's before it was locked. */
+/* True: locked, and still in the directory. A sweep may have removed it as a dead client's before
+   it was locked. */
 static bool claim_life(int fd) {
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat st;
@@ -79,7 +81,8 @@ static int make_life(hf__peers *p) {
     return error;
 }
 
-/* A link, for it is made and read in one step. Without it others see that somebody waits, not who. */
+/* A symbolic link is written and read in one step. Without it others see that a client waits, but
+   not which one. */
 static void write_introduction(const hf__peers *p) {
     char name[HF__PEER_FILENAME_MAX];
     peer_filename(name, HF__WHO_START, p->id);
@@ -100,14 +103,15 @@ int hf__peers_join(hf__peers *p, bool waits) {
     if (error || !waits || p->wake >= 0) return error;
     if (p->watch < 0) p->watch = hf__clofork_epoll();
     if (p->watch < 0) return errno;
-    remove_fifo(p, HF__WAKE_START, p->id); /* of somebody dead who had our id */
+    remove_fifo(p, HF__WAKE_START, p->id); /* of a dead client that had our id */
     error = make_fifo(p, HF__WAKE_START, p->id, &p->wake);
     if (!error) ++*p->polls;
     if (!error) write_introduction(p);
     return error;
 }
 
-/* Closing alone would not do: a helper process may have a copy, and epoll goes on while one is open. */
+/* Closing alone is not enough: a helper process may have a copy, and epoll reports as long as one
+   is open. */
 static void close_life(const hf__peers *p, hf__peer *peer) {
     if (peer->life >= 0) epoll_ctl(p->watch, EPOLL_CTL_DEL, peer->life, NULL);
     hf__clofork_close(peer->life);
@@ -139,9 +143,9 @@ void hf__peers_fini(hf__peers *p, bool forked) {
     hf__clofork_close(p->life);
 }
 
-/* ---- Others ---- */
+/* ---- Other clients ---- */
 
-/* The list is short, the last used first; what is not in use makes room for what is. */
+/* Unwatched peers are closed, so that the list stays short. */
 bool hf__peers_trim(hf__peers *p, unsigned keep) {
     unsigned idle = 0;
     bool dropped = false;
@@ -170,8 +174,8 @@ static hf__peer *find_peer(hf__peers *p, uint32_t id) {
     return made;
 }
 
-/* Who opens after the death gets no hang-up. But the lock goes before the hang-up comes: so who still
-   sees it locked after opening will be told. */
+/* A FIFO that is opened after the death of its client never hangs up. But the lock ends before the
+   hang-up comes. So if it is still locked after we opened it, the hang-up will follow. */
 static bool is_alive(int life) {
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     return fcntl(life, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
@@ -180,7 +184,7 @@ static bool is_alive(int life) {
 static int open_life(hf__peers *p, hf__peer *peer) {
     int fd = open_fifo(p, HF__LIFE_START, peer->id, O_RDONLY);
     if (fd < 0) return errno == ENOENT ? ESRCH : errno;
-    struct epoll_event event = {.data.u64 = peer->id}; /* hang-ups are always told of */
+    struct epoll_event event = {.data.u64 = peer->id}; /* epoll always reports hang-ups */
     int error = epoll_ctl(p->watch, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : errno;
     peer->life = fd;
     if (!error && !is_alive(fd)) error = ESRCH;
@@ -207,11 +211,11 @@ void hf__peers_unwatch(hf__peer *peer) {
 
 static void send_message(int fd, ino_t lock, uint64_t acquire_id) {
     const uint64_t message[] = {lock, acquire_id};
-    /* A full FIFO is that of a client which does not read: it will ask by itself when it does. */
+    /* The FIFO is full if its client does not read. It will retry by itself when it runs again. */
     if (fd >= 0 && write(fd, message, sizeof message) < 0) return;
 }
 
-/* Opened for reading too: a FIFO that nobody reads would be answered by SIGPIPE. */
+/* Opened for reading too: writing to a FIFO without a reader would raise SIGPIPE. */
 void hf__peers_wake(hf__peers *p, uint32_t id, ino_t lock, uint64_t acquire_id) {
     hf__peer *peer = find_peer(p, id);
     if (!peer) return;
@@ -220,14 +224,15 @@ void hf__peers_wake(hf__peers *p, uint32_t id, ino_t lock, uint64_t acquire_id) 
     if (peer->wake < 0 && !peer->watchers) drop_peer(p, peer);
 }
 
-/* For a moment only: as long as we have it open for writing, its death would not be seen. */
+/* Opened only for a moment: while we have it open for writing, others do not see the death of its
+   client. */
 void hf__peers_request_break(hf__peers *p, uint32_t id, ino_t lock) {
     int fd = open_fifo(p, HF__LIFE_START, id, O_RDWR);
     send_message(fd, lock, 0);
     hf__clofork_close(fd);
 }
 
-/* ---- What comes in ---- */
+/* ---- Incoming messages ---- */
 
 int hf__peers_pollset(const hf__peers *p, struct pollfd *fds, bool reading) {
     int count = 0;

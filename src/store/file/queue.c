@@ -1,4 +1,4 @@
-/* See queue.h. */
+/* Waiting for a lock with a ticket, and passing it on to the next waiter. See queue.h. */
 #include "store/file/queue.h"
 
 #include <errno.h>
@@ -10,11 +10,11 @@
 #include "store/file/ranges.h"
 
 #define UNWATCHED_TRIES 16
-#define DROP_TRIES      3 /* closing the file gives up all that we have of it */
+#define DROP_TRIES      3 /* then the file is closed, which unlocks all its ranges */
 
-hf_result hf__queue_busy(hf__op *op, int64_t retry_ms, bool placed) {
+hf_result hf__queue_busy(hf__op *op, int64_t retry_ms, bool queued) {
     op->retry_ms = retry_ms;
-    op->queued = placed;
+    op->queued = queued;
     return HF_BUSY;
 }
 
@@ -27,7 +27,7 @@ void hf__queue_back_off(int tries) {
         nanosleep(&moment, NULL);
 }
 
-/* ---- Whom to watch ---- */
+/* ---- Watching ---- */
 
 void hf__local_unwatch(hf__local_contender *s) {
     for (unsigned i = 0; i < s->watched_count; i++) hf__peers_unwatch(s->watched[i]);
@@ -60,13 +60,13 @@ int64_t hf__local_watch(hf__local_contender *s, hf__peers *peers, const uint32_t
     s->watched_count = watching;
     if (!missed) s->unwatched_tries = 0;
     if (!missed) return HF__RECHECK_MS;
-    /* Most often it is dying, and the kernel still tidying up. */
+    /* Usually it is dying, and the kernel is still cleaning up. */
     return s->unwatched_tries++ < UNWATCHED_TRIES ? HF__RETRY_SOON_MS : HF__UNWATCHED_RETRY_MS;
 }
 
-/* ---- Our own tickets, which the kernel does not show to us ---- */
+/* ---- Our own tickets, which the kernel does not report to us ---- */
 
-/* The lowest at or behind `from`. */
+/* The one with the lowest ticket at or behind `from`. */
 static hf__local_contender *first_of_ours(hf__lock *l, int64_t from) {
     hf__local_contender *first = NULL;
     for (hf__local_contender *s = &l->mutex; s; s = s->next)
@@ -89,7 +89,7 @@ bool hf__queue_has_others(const hf__lock *l) {
     return hf__ticket_first(l->fd, 0).ticket >= 0;
 }
 
-/* ---- Giving up ---- */
+/* ---- Unlocking ---- */
 
 void hf__queue_abandon(hf__lock *l) {
     for (hf__local_contender *s = &l->mutex; s; s = s->next) {
@@ -110,8 +110,8 @@ static bool any_holds(const hf__lock *l) {
     return l->held;
 }
 
-/* Unlocking can fail, closing cannot. Who waits is still to be told, through the file opened
-   again. */
+/* Unlocking can fail, closing cannot. The file is opened again, because waiters must still be
+   woken. */
 static void unlock_by_closing(hf__lock *l) {
     hf_result why;
     char *detail = NULL;
@@ -122,7 +122,7 @@ static void unlock_by_closing(hf__lock *l) {
     free(detail);
 }
 
-/* But it would end what is held, too: rather let others wait until it can be unlocked. */
+/* Closing would also end our holds. In that case others wait until unlocking succeeds. */
 static void unlock_or_retry(hf__lock *l) {
     if (any_holds(l))
         l->retry_unlock = true;
@@ -149,7 +149,7 @@ bool hf__queue_unlock_and_wake(hf__lock *l, hf__peers *peers) {
     return wake_first(l, peers, 0);
 }
 
-/* The next in line no longer waits behind us, and has to see behind whom. */
+/* The next waiter watches us, so it must look whom to watch now. */
 void hf__queue_leave(hf__lock *l, hf__local_contender *s, hf__peers *peers) {
     int64_t ticket = s->ticket;
     s->ticket = -1;
@@ -185,10 +185,10 @@ bool hf__queue_retry_unlock(hf__lock *l, hf__peers *peers) {
     return all;
 }
 
-/* ---- Taking ---- */
+/* ---- Taking the hold ---- */
 
-/* Somebody is there for a moment: at the door, or as a mutex that has yet to see that the room
-   is in use. */
+/* The range is taken only for a moment: as the entry lock, or by a mutex that has yet to see that
+   the kinds table is in use. */
 static bool is_brief_lock(const hf__lock *l, bool mutex) {
     hf__head head;
     char *detail = NULL;
@@ -201,7 +201,7 @@ static bool is_brief_lock(const hf__lock *l, bool mutex) {
 }
 
 int hf__queue_take_hold(hf__lock *l, const hf__peers *peers, bool mutex, int64_t patience_ms) {
-    if (l->held) return EAGAIN; /* the kernel would let us have it twice */
+    if (l->held) return EAGAIN; /* the kernel would grant it to us twice */
     hf__time until = patience_ms ? hf__now() + patience_ms * HF__MS : 0;
     for (int i = 0;; i++) {
         int error = mutex ? hf__hold_take(l->fd, peers->id) : hf__entry_lock_take(l->fd, peers->id);
@@ -213,7 +213,8 @@ int hf__queue_take_hold(hf__lock *l, const hf__peers *peers, bool mutex, int64_t
 
 /* ---- Waiting ---- */
 
-/* Who stands before us; the holder if nobody does. 0: nobody at all. HF__REMOVING: see ranges.h. */
+/* The client ahead of us in the queue, or else the holder. 0: none; HF__REMOVING: see ranges.h;
+   negative: errno. */
 static int64_t find_ahead(const hf__lock *l, const hf__local_contender *s) {
     hf__ticket before = hf__ticket_before(l->fd, s->ticket);
     if (before.ticket >= 0) return before.id ? before.id : HF__REMOVING;
@@ -221,7 +222,7 @@ static int64_t find_ahead(const hf__lock *l, const hf__local_contender *s) {
     return holder >= HF__ENTRY_LOCKED ? holder - HF__ENTRY_LOCKED : holder;
 }
 
-/* Be told when the one ahead dies; HF_OK if it is dead or gone already. */
+/* Watch the client ahead of us. HF_OK: it is dead or gone already. */
 static hf_result watch_ahead(hf__lock *l, hf__local_contender *s, hf__peers *peers, hf__op *op) {
     int64_t id = find_ahead(l, s);
     if (!id) return HF_OK;
@@ -230,8 +231,8 @@ static hf_result watch_ahead(hf__lock *l, hf__local_contender *s, hf__peers *pee
     return hf__queue_busy(op, hf__local_watch(s, peers, &(uint32_t){(uint32_t)id}, 1), true);
 }
 
-/* The lock is free and the first in line has left it lying for long: it is stopped, and whoever
-   looks may go past it. */
+/* The lock is free, but the first waiter has not taken it for a long time. It is stopped, so any
+   waiter may pass it. */
 static bool may_pass_stalled(const hf__lock *l, hf__local_contender *s, hf__ticket first,
                              hf__time now) {
     bool idle = hf__hold_holder(l->fd) == 0;
@@ -242,7 +243,7 @@ static bool may_pass_stalled(const hf__lock *l, hf__local_contender *s, hf__tick
     return false;
 }
 
-/* One of ours has the lock, or comes before. */
+/* Another waiter of ours has the lock, or is before this one. */
 static bool is_behind_ours(hf__lock *l, const hf__local_contender *s) {
     return l->held || first_of_ours(l, 0) != s;
 }
@@ -278,7 +279,7 @@ hf_result hf__queue_wait(hf__lock *l, hf__local_contender *s, hf__peers *peers, 
     return hf__queue_busy(op, HF__RETRY_SOON_MS, true);
 }
 
-/* Not in a file that is new: its first holder writes it as a whole, and says so there. */
+/* Skipped if the file is new: its first holder writes the whole file, with the queue flag set. */
 static int write_has_queue(hf__lock *l) {
     hf__head head;
     char *detail = NULL;

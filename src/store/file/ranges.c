@@ -1,13 +1,13 @@
+/* Locks and finds ranges with fcntl. See ranges.h. */
 #include "store/file/ranges.h"
 
 #include <errno.h>
 #include <fcntl.h>
 
-#define WIDTH          (INT64_C(1) << 32) /* of what is kept free for one range */
+#define WIDTH          (INT64_C(1) << 32) /* bytes reserved for one range */
 #define ENTRY_LOCK_BIT (INT64_C(1) << 31)
 #define TABLE_AT       (INT64_C(1) << 62)
-#define TICKETS_MAX \
-    (TABLE_AT / WIDTH - 1) /* a busy lock counts up to here, and starts again when idle */
+#define TICKETS_MAX    (TABLE_AT / WIDTH - 1) /* an idle lock starts again from ticket 0 */
 
 static int64_t offset_of(int64_t ticket) {
     return (ticket + 1) * WIDTH;
@@ -18,7 +18,7 @@ static int set_range(int fd, short type, int64_t start, int64_t length) {
     return fcntl(fd, F_OFD_SETLK, &range) == 0 ? 0 : errno == EACCES ? EAGAIN : errno;
 }
 
-/* A range of another open file that overlaps this one. l_type F_UNLCK: there is none, or errno. */
+/* A range of another open file that overlaps this one. l_type F_UNLCK: none, or `error` is set. */
 static struct flock find_range(int fd, int64_t start, int64_t length, int *error) {
     struct flock range = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = start, .l_len = length};
@@ -79,7 +79,7 @@ int64_t hf__slot_holder(int fd, unsigned slot) {
 
 int64_t hf__slot_first(int fd, unsigned from, unsigned until) {
     int error = 0;
-    while (from < until) { /* the kernel tells of any, not of the first */
+    while (from < until) { /* the kernel reports any range, not the first */
         struct flock range = find_range(fd, slot_at(from), slot_at(until) - slot_at(from), &error);
         if (range.l_type == F_UNLCK) break;
         unsigned found =
@@ -90,11 +90,11 @@ int64_t hf__slot_first(int fd, unsigned from, unsigned until) {
     return error ? -(int64_t)error : (int64_t)until;
 }
 
-/* ---- The line ---- */
+/* ---- Tickets ---- */
 
-/* Any ticket from `from` on and below `until`; -1 as `until`: without end. */
+/* Any ticket in [from, until); `until` -1: no upper limit. */
 static hf__ticket any_ticket(int fd, int64_t from, int64_t until) {
-    int error; /* as if there were none: the hold's own range decides */
+    int error; /* errors count as no ticket: the hold's own range decides */
     if (until == from) return (hf__ticket){.ticket = -1};
     int64_t length = (until < 0 ? TABLE_AT : offset_of(until)) - offset_of(from);
     return ticket_of(find_range(fd, offset_of(from), length, &error));
@@ -110,8 +110,8 @@ hf__ticket hf__ticket_first(int fd, int64_t from) {
     return found;
 }
 
-/* The highest in [low.ticket, high), where `low` is known to be there: in few steps, however many
-   wait, by halving what is left. */
+/* The highest ticket in [low.ticket, high), where `low` is known to exist. A binary search: few
+   steps, however many wait. */
 static hf__ticket highest_ticket(int fd, hf__ticket low, int64_t high) {
     while (low.id && low.ticket + 1 < high) {
         int64_t middle = low.ticket + 1 + (high - low.ticket - 1) / 2;
@@ -129,7 +129,7 @@ hf__ticket hf__ticket_before(int fd, int64_t until) {
     return found.ticket < 0 ? found : highest_ticket(fd, found, until);
 }
 
-/* The last of all: in growing steps until there is none, and then back. */
+/* The last ticket of all: in growing steps until there is none, then by binary search. */
 static hf__ticket last_ticket(int fd) {
     hf__ticket low = any_ticket(fd, 0, -1);
     for (int64_t step = 1; low.ticket >= 0 && low.id; step *= 2) {
@@ -144,7 +144,7 @@ int hf__ticket_take(int fd, uint32_t id, int64_t after, int64_t *ticket) {
     hf__ticket end = last_ticket(fd);
     if (end.ticket >= 0 && !end.id) return EAGAIN;
     int error = EAGAIN;
-    /* Who is refused a ticket comes behind the one who got it. */
+    /* If another client gets a ticket first, take the next one behind it. */
     int64_t first = (end.ticket > after ? end.ticket : after) + 1;
     for (int64_t t = first; error == EAGAIN && t < TICKETS_MAX; t++) {
         error = set_range(fd, F_WRLCK, offset_of(t), id);

@@ -1,3 +1,4 @@
+/* Reads, writes and sweeps sidecar files. See sidecar.h. */
 #include "store/file/sidecar.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include "store/file/clofork.h"
 #include "store/file/ranges.h"
 
-#define TRIES 16 /* against one that is just being written, or removed */
+#define TRIES 16 /* while the file is being written or removed */
 
 static const char magic[8] = {'h', 'f', 's', 'l', 'a', 't', 'e', '1'};
 
@@ -27,7 +28,7 @@ typedef struct sidecar_page {
     char rest[HF__KEY_MAX + HF__SIDECAR_BODY_MAX];
 } sidecar_page;
 
-_Static_assert(offsetof(sidecar_page, rest) == 24, "the key stands where the format says");
+_Static_assert(offsetof(sidecar_page, rest) == 24, "the format fixes the offset of the key");
 
 void hf__sidecar_init(hf__sidecar *s, int directory, const char *path, const char *start,
                       const char *key, size_t length) {
@@ -51,28 +52,27 @@ static hf_result report_error(const hf__sidecar *s, const char *what, int error,
 }
 
 static hf_result report_damaged(const hf__sidecar *s, const char *what, char **detail) {
-    *detail = hf__line("%s/%s %s; when no program uses it, remove the file", s->file.path,
+    *detail = hf__line("%s/%s %s; remove the file when no program uses it", s->file.path,
                        s->file.name, what);
     return HF_PROTOCOL;
 }
 
 /* ---- Reading ---- */
 
-/* HF_UNREACHABLE: its sum is wrong, as it is while it is being written. */
+/* HF_UNREACHABLE without a detail: the checksum is wrong, as it is during a write. */
 static hf_result read_page(const hf__sidecar *s, sidecar_page *p, char **detail) {
     ssize_t n = pread(s->fd, p, sizeof *p, 0);
     if (n < 0) return report_error(s, "read", errno, detail);
     if (n == 0) return HF_NOT_HELD;
     if (n < (ssize_t)sizeof p->head || memcmp(p->head.magic, magic, sizeof magic) != 0)
-        return report_damaged(s, "is no file of Holdfast's, or was damaged", detail);
+        return report_damaged(s, "is not a Holdfast file, or is damaged", detail);
     size_t length = (size_t)p->head.key_length + p->head.body_length;
     if (p->head.key_length > HF__KEY_MAX || p->head.body_length > HF__SIDECAR_BODY_MAX)
-        return report_damaged(s, "was damaged", detail);
+        return report_damaged(s, "is damaged", detail);
     if ((size_t)n < sizeof p->head + length || checksum_of(p) != p->head.checksum)
         return HF_UNREACHABLE;
     if (p->head.key_length != s->key_length || memcmp(p->rest, s->key, s->key_length) != 0)
-        return report_damaged(s, "is that of another name which falls together with this one",
-                              detail);
+        return report_damaged(s, "belongs to another lock whose name has the same hash", detail);
     return HF_OK;
 }
 
@@ -98,7 +98,7 @@ static hf_result open_sidecar(hf__sidecar *s, bool make, char **detail) {
 }
 
 void hf__sidecar_close(hf__sidecar *s) {
-    hf__clofork_close(s->fd); /* and so unlocked */
+    hf__clofork_close(s->fd); /* closing unlocks it */
     s->fd = -1;
 }
 
@@ -112,8 +112,8 @@ hf_result hf__sidecar_read(hf__sidecar *s, void *body, size_t *length, char **de
 
 /* ---- Writing ---- */
 
-/* 1: it is ours, and has its name; 0: another has it, or it has lost its name; else errno negative.
-   */
+/* 1: locked, and it has its name; 0: another process has it locked, or it has lost its name;
+   negative: errno. */
 static int lock_opened(const hf__sidecar *s) {
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat st;
@@ -133,7 +133,7 @@ hf_result hf__sidecar_lock(hf__sidecar *s, bool make, char **detail) {
         if (locked < 0) return report_error(s, "lock", -locked, detail);
         hf__sidecar_close(s);
     }
-    *detail = hf__line("%s/%s is being written by another process, which may be stopped",
+    *detail = hf__line("another process is writing %s/%s and may be stopped; try again",
                        s->file.path, s->file.name);
     return HF_UNREACHABLE;
 }
@@ -151,7 +151,7 @@ hf_result hf__sidecar_write(hf__sidecar *s, const void *body, size_t length, cha
     while (n < 0 && errno == EINTR);
     if (n == (ssize_t)all) return HF_OK;
     int error = n < 0 ? errno : ENOSPC;
-    if (n >= 0 && ftruncate(s->fd, 0) != 0) error = errno; /* half of it is worse than none */
+    if (n >= 0 && ftruncate(s->fd, 0) != 0) error = errno; /* half of it is worse than nothing */
     return report_error(s, "write", error, detail);
 }
 
@@ -166,7 +166,7 @@ static int64_t age_ms(int fd) {
            (now.tv_nsec - st.st_mtim.tv_nsec) / 1000000;
 }
 
-/* What a leader has said is as old as its leading. */
+/* The value of a leader is kept as long as the lock is held. */
 static bool lock_is_held(int directory, const char *name) {
     char lock[HF__FILENAME_MAX + 1];
     hf__text_copy(lock, sizeof lock, name);
@@ -178,7 +178,7 @@ static bool lock_is_held(int directory, const char *name) {
     return held;
 }
 
-/* A directory may have other files in it. */
+/* The directory may contain other files. */
 static bool has_magic(int fd) {
     char begins[sizeof magic];
     ssize_t n = pread(fd, begins, sizeof begins, 0);
@@ -190,9 +190,10 @@ bool hf__sidecar_sweep(int directory, const char *name, int64_t keep_ms) {
     char *detail = NULL;
     bool gone = false;
     hf__text_copy(s.file.name, sizeof s.file.name, name);
-    bool leads = !strncmp(name, HF__LEAD_START, strlen(HF__LEAD_START));
+    bool is_leader = !strncmp(name, HF__LEAD_START, strlen(HF__LEAD_START));
     if (open_sidecar(&s, false, &detail) == HF_OK && age_ms(s.fd) > keep_ms && has_magic(s.fd) &&
-        lock_opened(&s) == 1 && age_ms(s.fd) > keep_ms && !(leads && lock_is_held(directory, name)))
+        lock_opened(&s) == 1 && age_ms(s.fd) > keep_ms &&
+        !(is_leader && lock_is_held(directory, name)))
         gone = unlinkat(directory, name, 0) == 0;
     hf__sidecar_close(&s);
     free(detail);

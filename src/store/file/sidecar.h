@@ -1,15 +1,15 @@
 /*
- * A small file beside that of a lock, for what is not the hold: written as a whole by one at a
- * time, under an open file description lock, and read without one. Its sum tells a reader that it
- * is being written just now, or was cut by a crash of the machine.
+ * A small file next to a lock's file, for the latch and for the leader's value. It is written as a
+ * whole by one process at a time, under an open file description lock, and read without a lock. The
+ * checksum tells a reader that it is being written, or that a crash of the machine cut it short.
  *
- *   0    magic, length of the key, length of the body, sum
+ *   0    magic, length of the key, length of the body, checksum
  *   24   the key: prefix, NUL, name
  *        the body
  *
- * A kill does not cut a write within one page in two; what may be longer must not need more than
- * its sum. The file is removed by a sweep, under the same lock: who locked one that has lost its
- * name takes the one that has it.
+ * A kill cannot interrupt a write within one page. A body that may be longer must be acceptable to
+ * lose when its checksum is wrong. A sweep removes the file under the same lock. So a process that
+ * has locked a file without a name opens the one that has the name now.
  */
 #ifndef HF_STORE_FILE_SIDECAR_H
 #define HF_STORE_FILE_SIDECAR_H
@@ -17,8 +17,10 @@
 #include "store/file/lockfile.h"
 
 #define HF__SIDECAR_BODY_MAX (HF_VALUE_MAX + 64) /* bytes at most */
-#define HF__LATCH_START      "gate." /* as long as HF__LOCK_START, so that what fits there fits here */
-#define HF__LEAD_START       "lead."
+
+/* As long as HF__LOCK_START, so that each name that fits there fits here. */
+#define HF__LATCH_START "gate."
+#define HF__LEAD_START  "lead."
 
 typedef struct hf__sidecar {
     hf__lockfile file;
@@ -27,22 +29,22 @@ typedef struct hf__sidecar {
     int fd; /* -1: not open */
 } hf__sidecar;
 
-/* Which file; `start` takes the place of HF__LOCK_START. Borrows path and key. */
+/* Sets the file name; `start` replaces HF__LOCK_START. Borrows `path` and `key`. */
 void hf__sidecar_init(hf__sidecar *s, int directory, const char *path, const char *start,
                       const char *key, size_t length);
 
-/* Read it. HF_NOT_HELD: there is none, or it is empty. HF_BUSY: it is being written, or was cut; if
-   it is locked, it was cut. HF_PROTOCOL: it is not this one. */
+/* Read the body. HF_NOT_HELD: no file, or an empty one. HF_BUSY: it is being written, or it was cut
+   short (if we have it locked, it was cut short). HF_PROTOCOL: it is not this lock's file. */
 hf_result hf__sidecar_read(hf__sidecar *s, void *body, size_t *length, char **detail);
 
-/* Open and lock it, making it with `make`; HF_UNREACHABLE: another has it just now. Then read and
-   write it; and close it, also after a failure. */
+/* Open and lock the file; `make` creates it. HF_UNREACHABLE: another process has it locked. Then
+   read and write it, and close it, also after a failure. */
 hf_result hf__sidecar_lock(hf__sidecar *s, bool make, char **detail);
 hf_result hf__sidecar_write(hf__sidecar *s, const void *body, size_t length, char **detail);
 void hf__sidecar_close(hf__sidecar *s);
 
-/* For the sweep: remove a file of this name that has not been written or used for so long. For one
-   of a leader the lock beside it must not be held. True: it is gone. */
+/* For the sweep: remove a file of this name that was not written or used for `keep_ms`. A leader's
+   file stays while its lock is held. True: it was removed. */
 bool hf__sidecar_sweep(int directory, const char *name, int64_t keep_ms);
 
 #endif

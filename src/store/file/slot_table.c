@@ -1,4 +1,4 @@
-/* See slot_table.h. */
+/* Reads, checks and writes the slots of a lock's file. See slot_table.h. */
 #include "store/file/slot_table.h"
 
 #include <errno.h>
@@ -13,11 +13,11 @@
 #define TABLE_AT  4096
 #define SLOT_SIZE 256
 #define CHUNK     16 /* slots read at once */
-#define TRIES     32 /* against one that is being written */
+#define TRIES     32 /* while a slot is being written */
 
-_Static_assert(sizeof(hf__slot) <= SLOT_SIZE, "a slot has room for itself");
-_Static_assert(sizeof(hf__slot) % 8 == 0, "the sum goes over whole words");
-_Static_assert(HF__SLOTS_MAX % CHUNK == 0, "the table is whole chunks");
+_Static_assert(sizeof(hf__slot) <= SLOT_SIZE, "a slot fits into its space");
+_Static_assert(sizeof(hf__slot) % 8 == 0, "the checksum covers whole words");
+_Static_assert(HF__SLOTS_MAX % CHUNK == 0, "the table consists of whole chunks");
 
 /* ---- One slot ---- */
 
@@ -47,7 +47,7 @@ int hf__slot_read(int fd, unsigned index, hf__slot *slot) {
 
 int hf__slot_write(int fd, unsigned index, hf__slot *slot, bool anew) {
     size_t from = anew ? 0 : offsetof(hf__slot, until);
-    char bytes[SLOT_SIZE] = {0}; /* whole, so that the table is as long as its last slot's end */
+    char bytes[SLOT_SIZE] = {0}; /* whole, so that the file ends where the last slot ends */
     slot->checksum = checksum_of(slot);
     memcpy(bytes, slot, sizeof *slot);
     return hf__lockfile_write(fd, bytes + from, sizeof bytes - from,
@@ -59,8 +59,8 @@ static int write_field(int fd, unsigned index, const void *word, size_t size, si
 }
 
 int hf__slot_clear(int fd, unsigned index) {
-    hf__slot nobody = {0};
-    return hf__slot_write(fd, index, &nobody, true);
+    hf__slot empty = {0};
+    return hf__slot_write(fd, index, &empty, true);
 }
 
 int hf__slot_extend(int fd, unsigned index, hf__time until, uint32_t count) {
@@ -82,7 +82,7 @@ static hf_result report_error(const hf__lockfile *file, int error, char **detail
     return HF_UNREACHABLE;
 }
 
-/* The same text is the same memory, by which the room knows a client. */
+/* Adds a slot to the table; NULL: out of memory. */
 static hf__slot_view *add_view(hf__slot_table *table, const hf__slot *slot, unsigned index,
                                bool own) {
     if (table->count % CHUNK == 0) {
@@ -99,7 +99,7 @@ static hf__slot_view *add_view(hf__slot_table *table, const hf__slot *slot, unsi
     return view;
 }
 
-/* It is being written just now, unless we have the door: then it is damaged. */
+/* A slot that is not intact is being written. If we have the entry lock, it is damaged. */
 static hf_result read_again(const hf__lockfile *file, int fd, unsigned index, hf__slot *slot,
                             char **detail) {
     for (int i = 0; i < TRIES && slot->acquire_id && !hf__slot_is_intact(slot); i++) {
@@ -108,10 +108,11 @@ static hf_result read_again(const hf__lockfile *file, int fd, unsigned index, hf
         if (error) return report_error(file, error, detail);
     }
     if (!slot->acquire_id || hf__slot_is_intact(slot)) return HF_OK;
-    return hf__lockfile_report_damaged(file, "was damaged", detail);
+    return hf__lockfile_report_damaged(file, "is damaged", detail);
 }
 
-/* Who has it, 0 if nobody. Without the door it may be seen as it goes from one owner to another. */
+/* The id of the client that has the slot; 0: none. Without the entry lock, the slot may be seen
+   while it passes from one owner to another. */
 static hf_result read_owner(const hf__lockfile *file, int fd, const hf__slot_set *own,
                             unsigned index, hf__slot *slot, int64_t *owner, char **detail) {
     for (int i = 0; i < TRIES; i++) {
@@ -125,13 +126,13 @@ static hf_result read_owner(const hf__lockfile *file, int fd, const hf__slot_set
         int error = hf__slot_read(fd, index, slot);
         if (error) return report_error(file, error, detail);
     }
-    return hf__lockfile_report_damaged(file, "was damaged", detail);
+    return hf__lockfile_report_damaged(file, "is damaged", detail);
 }
 
 static hf_result read_own(const hf__lockfile *file, unsigned index, const hf__slot *slot,
                           hf__slot_table *table, char **detail) {
     hf__slot_set_put(&table->taken, index, true);
-    if (!hf__slot_is_intact(slot)) return hf__lockfile_report_damaged(file, "was damaged", detail);
+    if (!hf__slot_is_intact(slot)) return hf__lockfile_report_damaged(file, "is damaged", detail);
     if (!slot->acquire_id) return HF_OK;
     return add_view(table, slot, index, true) ? HF_OK : HF_NOMEM;
 }
@@ -148,9 +149,10 @@ static hf_result read_slot(const hf__lockfile *file, int fd, const hf__slot_set 
     return HF_OK;
 }
 
-/* Who has the range of a slot that nobody was seen in has cleared it, and is about to let it go, or could not: else what
-   stood there was cut off or overwritten, and somebody may be inside. It may be seen as it is being cleared; and without
-   the door as somebody who has it takes it. */
+/* A slot that was read as empty has a locked range. Then its owner has cleared it and is about to
+   unlock it, or could not. Otherwise the contents were cut off or overwritten, and there may be a
+   holder. The slot may be seen while it is being cleared. Without the entry lock, it may be seen
+   while a client takes it. */
 static hf_result check_cleared(const hf__lockfile *file, int fd, bool entry_locked, unsigned index,
                                char **detail) {
     for (int i = 0; i < TRIES; i++) {
@@ -163,7 +165,7 @@ static hf_result check_cleared(const hf__lockfile *file, int fd, bool entry_lock
         if (!owner || (!entry_locked && hf__hold_holder(fd) != 0)) return HF_OK;
         sched_yield();
     }
-    return hf__lockfile_report_damaged(file, "was damaged", detail);
+    return hf__lockfile_report_damaged(file, "is damaged", detail);
 }
 
 static hf_result check_empty(const hf__lockfile *file, int fd, bool entry_locked, unsigned from,
@@ -179,7 +181,8 @@ static hf_result check_empty(const hf__lockfile *file, int fd, bool entry_locked
     return HF_OK;
 }
 
-/* There is nobody but those who were seen among the first `read` slots, if we have the door; else perhaps one who has. */
+/* Check that no slot is in use besides those seen among the first `read` slots. Without the entry
+   lock, the client that has it may be using one. */
 static hf_result check_rest(const hf__lockfile *file, int fd, const hf__slot_set *own,
                             unsigned read, hf__slot_table *table, char **detail) {
     unsigned from = 0;
@@ -190,8 +193,7 @@ static hf_result check_rest(const hf__lockfile *file, int fd, const hf__slot_set
         from = i + 1;
     }
     for (unsigned i = read; own && i < HF__SLOTS_MAX && !r; i++)
-        if (hf__slot_set_has(own, i))
-            r = hf__lockfile_report_damaged(file, "was cut short", detail);
+        if (hf__slot_set_has(own, i)) r = hf__lockfile_report_damaged(file, "is truncated", detail);
     return r ? r : check_empty(file, fd, own, from, HF__SLOTS_MAX, table, detail);
 }
 

@@ -1,14 +1,16 @@
 /*
- * The table of a lock's file: who is in the room and who stands in its line, a slot each, in 256
- * bytes from 4096 on. A slot counts if a client has its range locked (ranges.h), which it does no
- * longer than it lives: so the death of a process takes it out of the room and of its line at once,
- * in any state, and a slot that was being written by one who was killed is nobody's. The slot says
- * who it is and what it wants or has. One whose range is locked is whole, be it cleared: else it was
- * cut off or overwritten, and nobody gets in beside who may be there.
+ * The table in a lock's file: holders and waiters, one slot each, 256 bytes per slot from offset
+ * 4096.
  *
- * Slots are taken, written and dropped by their owner, who has the door meanwhile. Outside of it,
- * but for the sum, are the words that change while it is held: `until` and `count`, which the owner
- * writes at any time; and `broken`, which anybody writes.
+ * A slot is in use while a client has its range locked (ranges.h). The kernel unlocks the range
+ * when the process dies, so a dead client holds nothing and waits for nothing. A slot whose writer
+ * was killed is not in use either. A slot whose range is locked must be intact, even if it is
+ * cleared. Otherwise the file was cut short or overwritten, and nothing is granted, because an
+ * unknown holder may exist.
+ *
+ * The owner of a slot takes, writes and drops it under the entry lock. The fields before
+ * `acquire_id` change without it and are not part of the checksum. The owner writes `until` and
+ * `count` at any time, and any client writes `broken`.
  */
 #ifndef HF_STORE_FILE_SLOT_TABLE_H
 #define HF_STORE_FILE_SLOT_TABLE_H
@@ -19,13 +21,13 @@
 #define HF__SLOTS_MAX 1024
 
 typedef struct hf__slot {
-    uint64_t broken; /* the token of a hold that an operator wants ended */
+    uint64_t broken; /* the token of a hold that an operator wants to end */
     hf__time until;
     uint32_t count, spare;
 
-    uint64_t acquire_id; /* 0: the slot is not in use */
-    uint64_t token;      /* 0: it stands in line */
-    int64_t position;    /* in line: lower ones are served first */
+    uint64_t acquire_id; /* 0: the slot is empty */
+    uint64_t token;      /* 0: it waits */
+    int64_t position;    /* in the queue: lower ones are served first */
     int64_t since_unix_ms;
     uint64_t owner;
     uint32_t logical, kind, permits, capacity;
@@ -35,18 +37,18 @@ typedef struct hf__slot {
     uint64_t checksum; /* from `acquire_id` on */
 } hf__slot;
 
-/* One that counts. */
+/* A slot that is in use, as it was read. */
 typedef struct hf__slot_view {
     hf__slot slot;
     unsigned index;
     bool is_ours;
-    hf__store_client client; /* of the first spot of its client; the others have that one too */
+    /* The client of all views with this id: the one in the first of them counts. */
+    hf__store_client client;
 
-    bool is_used, was_notified; /* while changes are written back, see kinds_table.c */
+    bool is_used, was_notified; /* used by kinds_table.c while it writes changes back */
     uint32_t ahead_tag;
 } hf__slot_view;
 
-/* A set of slots. */
 typedef struct hf__slot_set {
     unsigned char bits[HF__SLOTS_MAX / 8];
 } hf__slot_set;
@@ -62,24 +64,24 @@ static inline void hf__slot_set_put(hf__slot_set *set, unsigned i, bool in) {
         set->bits[i / 8] &= (unsigned char)~(1u << i % 8);
 }
 
-/* Those that count: holders first, by their tokens, then the line in its order. */
+/* The slots in use: first holders by token, then waiters by position. */
 typedef struct hf__slot_table {
     hf__slot_view *views;
     unsigned count;
     hf__slot_set taken;
-    bool died; /* some belonged to clients that are dead, and were cleared */
+    bool died; /* some belonged to dead clients, and were cleared */
 } hf__slot_table;
 
-/* Read it. The ranges of our own open file are known from `own` alone; NULL: it has none, and
-   who is dead is not cleared, since we have not the door. HF_PROTOCOL: one that counts is
-   damaged, or gone; HF_NOMEM; HF_UNREACHABLE. */
+/* Read the table. `own` has the slots of our own open file, which the kernel does not report to us.
+   NULL: we have none and do not have the entry lock, so slots of dead clients are not cleared.
+   HF_PROTOCOL: a slot in use is damaged or missing; HF_NOMEM; HF_UNREACHABLE. */
 hf_result hf__slot_table_read(const hf__lockfile *file, int fd, const hf__slot_set *own,
                               hf__slot_table *table, char **detail);
 void hf__slot_table_fini(hf__slot_table *table);
 
-/* One slot. 0 or errno; reading a slot that is not there gives one that is not in use. */
+/* Operations on one slot. 0 or errno. A slot beyond the end of the file reads as empty. */
 int hf__slot_read(int fd, unsigned index, hf__slot *slot);
-/* Summed. Unless it is new, a mark that it is to end stays. */
+/* Sets the checksum. `anew` also clears `broken`; otherwise the mark stays. */
 int hf__slot_write(int fd, unsigned index, hf__slot *slot, bool anew);
 int hf__slot_clear(int fd, unsigned index);
 int hf__slot_extend(int fd, unsigned index, hf__time until, uint32_t count);

@@ -1,3 +1,4 @@
+/* Removes files that are no longer needed, and keeps the floor of tokens. See sweep.h. */
 #include "store/file/sweep.h"
 
 #include <dirent.h>
@@ -19,14 +20,14 @@
 #include "store/file/sidecar.h"
 
 #define STAMP       "swept"
-#define ENTRIES_MAX 100000 /* looked at in one sweep: closing a client must not take long */
-#define NEWBORN_MS  2000   /* a FIFO this young may be that of a client which is about to lock it */
+#define ENTRIES_MAX 100000 /* looked at in one sweep, because hf_close must not take long */
+#define NEWBORN_MS  2000   /* the client of a FIFO this young may be about to lock it */
 
-#define IDLE_MS      60000 /* of what has to make room, this goes first */
-#define IDLE_ENTRIES 10000 /* looked at to make room: somebody waits for it */
-#define IDLE_FILES   128   /* removed at once: others who come next find room too */
+#define IDLE_MS      60000 /* when space is needed, files idle this long are removed first */
+#define IDLE_ENTRIES 10000 /* looked at to make space: an operation waits for it */
+#define IDLE_FILES   128   /* removed at once, so that the next operations find space too */
 
-#define DEAD_BYTES 4096 /* a larger directory is not read by every client that starts */
+#define DEAD_BYTES 4096 /* a larger directory is not read at every start of a client */
 
 #define SECOND_US INT64_C(1000000)
 #define DAY_US    (INT64_C(86400) * SECOND_US)
@@ -98,12 +99,12 @@ static bool is_due(int stamp, int64_t keep_ms) {
     return age < 0 || age >= keep_ms / 4;
 }
 
-/* ---- What may go ---- */
+/* ---- Lock files ---- */
 
 typedef struct sweeper {
     int directory;
-    int64_t floor;     /* a token below it may go with its file */
-    int64_t unused_ms; /* files used more recently stay; negative: any age may go */
+    int64_t floor;     /* a file may be removed if its last token is below this */
+    int64_t unused_ms; /* files used more recently stay; negative: any age may be removed */
     bool for_space;    /* latches stay: they hold a count that is still needed */
 } sweeper;
 
@@ -112,7 +113,7 @@ static bool is_unused(const sweeper *s, int fd, struct stat *st) {
     return s->unused_ms < 0 || now_ms() - ms_of(st->st_mtim) > s->unused_ms;
 }
 
-/* One of ours, as far as can be seen: a directory may have other files in it. */
+/* Whether it is a lock file of ours: the directory may contain other files. */
 static bool may_remove(const sweeper *s, const hf__lockfile *file, int fd) {
     hf__head head;
     char *detail = NULL;
@@ -124,8 +125,8 @@ static bool may_remove(const sweeper *s, const hf__lockfile *file, int fd) {
     return !r && last < (uint64_t)s->floor;
 }
 
-/* Unlinked while all of its ranges are ours: nobody holds it, nobody waits, and whoever has it open
-   sees, once he gets a range, that the name is no longer that of his file. */
+/* The file is unlinked while we have all of its ranges, so it has no holder and no waiter. A client
+   that has it open sees, once it gets a range, that the name belongs to another file. */
 static bool sweep_lock(const sweeper *s, const char *name) {
     struct stat st;
     bool gone = false;
@@ -134,7 +135,7 @@ static bool sweep_lock(const sweeper *s, const char *name) {
     int fd = hf__clofork_open(s->directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0) return false;
     if (is_unused(s, fd, &st) && may_remove(s, &file, fd) && hf__ranges_take(fd)) {
-        /* again: the lock may have been used before its ranges were ours */
+        /* again: the lock may have been used before we had its ranges */
         if (is_unused(s, fd, &st) && may_remove(s, &file, fd) &&
             hf__lockfile_is_current(&file, st.st_dev, st.st_ino) == 1)
             gone = unlinkat(s->directory, name, 0) == 0;
@@ -159,7 +160,8 @@ static void remove_peer_file(int directory, const char *start, const char *id) {
     unlinkat(directory, name, 0);
 }
 
-/* Opened for reading only: while we had it open for writing, nobody would be told of its death. */
+/* Opened for reading only: while a writer has it open, others would not see the death of its
+   client. */
 static bool is_dead(int directory, const char *name) {
     struct stat st;
     int fd = hf__clofork_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
@@ -170,7 +172,7 @@ static bool is_dead(int directory, const char *name) {
     return dead;
 }
 
-/* The life FIFO goes last: until then no new client can take the id. */
+/* The life FIFO is removed last: until then no new client can take the id. */
 static void sweep_life(int directory, const char *name) {
     if (!is_dead(directory, name)) return;
     int fd = hf__clofork_open(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
@@ -185,7 +187,7 @@ static void sweep_life(int directory, const char *name) {
     hf__clofork_close(fd);
 }
 
-/* What else a client has there, once its sign of life is gone. */
+/* Other files of a client whose life FIFO is gone. */
 static void sweep_orphan(int directory, const char *name, const char *start) {
     struct stat st;
     char life[HF__PEER_FILENAME_MAX] = HF__LIFE_START;
@@ -203,14 +205,14 @@ static bool starts_with(const char *name, const char *with) {
     return !strncmp(name, with, strlen(with));
 }
 
-/* Named as a client names what is its own: other files of the directory are none of our business. */
+/* Whether the name is one that a client gives its files. Other files of the directory stay. */
 static bool is_of_client(const char *name, const char *start) {
     size_t length = strlen(start);
     return starts_with(name, start) && strlen(name + length) == 8 &&
            strspn(name + length, "0123456789abcdef") == 8;
 }
 
-/* True: there is more room now. */
+/* True: there is more space now. */
 static bool sweep_entry(const sweeper *s, const char *name) {
     if (starts_with(name, HF__LOCK_START)) return sweep_lock(s, name);
     if (starts_with(name, HF__LEAD_START) || (starts_with(name, HF__LATCH_START) && !s->for_space))
@@ -262,7 +264,7 @@ bool hf__sweep_idle(int directory) {
     unsigned gone = sweep_entries(&s, IDLE_ENTRIES, IDLE_FILES);
     s.unused_ms = -1;
     if (!gone) gone = sweep_entries(&s, IDLE_ENTRIES, IDLE_FILES);
-    hf__clofork_close(stamp); /* and so unlocked */
+    hf__clofork_close(stamp); /* closing unlocks it */
     return gone || !alone;
 }
 

@@ -1,11 +1,12 @@
 /*
- * Nothing grows: files of locks that were not used for long go, and FIFOs of clients that died.
+ * Keeps the directory small: removes files of locks that were not used for long, and the FIFOs of
+ * dead clients.
  *
  * A lock's file keeps the last token of the lock. Without the file the next token comes from the
  * clock, which may be set back. So each directory has a *floor*: the mtime of its stamp, above each
  * token that was removed with a file. A new file starts from it. The floor is a timestamp, not file
- * contents, because it is raised when the filesystem is full. The stamp's atime is the time of the
- * last sweep.
+ * contents, because it must be raised when the filesystem is full. The stamp's atime is the time of
+ * the last sweep.
  */
 #ifndef HF_STORE_FILE_SWEEP_H
 #define HF_STORE_FILE_SWEEP_H
@@ -13,16 +14,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sweep the directory, unless somebody did within a quarter of `keep_ms`. A lock's file is removed when
-   its last use is longer ago than that, nobody holds it and nobody waits. */
+/* Sweep the directory, unless a client did so within the last quarter of `keep_ms`. A lock's file
+   is removed if it was not used for `keep_ms` and has no holder and no waiter. */
 void hf__sweep(int directory, int64_t keep_ms);
 
-/* The filesystem is full: remove some files of locks that nobody holds or waits for, long unused
-   ones first. True: there is more room now, or another process is making some. */
+/* The filesystem is full: remove some files of locks without holder and waiter, long unused ones
+   first. True: there is more space now, or another process is making some. */
 bool hf__sweep_idle(int directory);
 
-/* A client starts: make the stamp, and remove the FIFOs of clients that died. A large directory is
-   read less often, in proportion, so that the average cost of a start stays the same. */
+/* Call when a client starts: makes the stamp, and removes the FIFOs of dead clients. A large
+   directory is read less often, in proportion, so that the average cost of a start stays the
+   same. */
 void hf__sweep_dead(int directory);
 
 /* All tokens of removed files are below this; 0: no file was removed. */

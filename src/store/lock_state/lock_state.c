@@ -1,11 +1,11 @@
-/* See lock_state.h. */
+/* The holders and the queue of one lock: compatibility, grants and removal. See lock_state.h. */
 #include "store/lock_state/lock_state.h"
 
 #include <stdlib.h>
 
-/* ---- Parties ---- */
+/* ---- Contenders ---- */
 
-/* Of the client, and of its one mutex or of the rest. */
+/* A client's mutex acquires form one class, and all other kinds form another. */
 static bool same_client_and_class(const hf__contender *a, const hf__contender *b) {
     return a->client == b->client && (a->kind == HF_MUTEX) == (b->kind == HF_MUTEX);
 }
@@ -14,7 +14,8 @@ static bool same_contender(const hf__contender *a, const hf__contender *b) {
     return same_client_and_class(a, b) && a->acquire_id == b->acquire_id;
 }
 
-/* Whether what is done for `contender` is done for `it`. */
+/* Whether an operation for `contender` also applies to `it`: a mutex covers all lower acquire
+   ids. */
 static bool covers_contender(const hf__contender *contender, const hf__contender *it) {
     if (contender->kind != HF_MUTEX) return same_contender(contender, it);
     return same_client_and_class(contender, it) && it->acquire_id <= contender->acquire_id;
@@ -25,11 +26,11 @@ static bool supersedes_contender(const hf__contender *it, const hf__contender *c
            it->acquire_id > contender->acquire_id;
 }
 
-/* ---- What fits together ---- */
+/* ---- Compatibility ---- */
 
 typedef struct occupancy {
     bool exclusive, readers, upgradable;
-    uint32_t capacity; /* of the permits; 0: there are none */
+    uint32_t capacity; /* of the permits; 0: no permits are held */
     uint64_t permits;
 } occupancy;
 
@@ -57,9 +58,9 @@ static void add_occupant(occupancy *f, const hf__contender *contender) {
     }
 }
 
-/* ---- Inside ---- */
+/* ---- Holders ---- */
 
-/* One record is part of the room, and most often the only one. */
+/* The state contains storage for one holder, which is enough in most cases. */
 static hf__holder *alloc_holder(hf__lock_state *state) {
     if (!state->first_record.contender.client) return &state->first_record;
     return malloc(sizeof(hf__holder));
@@ -97,7 +98,7 @@ static void end_hold_at(hf__lock_state *state, hf__holder **link) {
     free_holder(state, ended);
 }
 
-/* Which holds, or which places, something is done to. */
+/* Select the holders, or the waiters, to remove. */
 typedef bool holder_predicate(const hf__holder *it, const void *arg);
 typedef bool waiter_predicate(const hf__waiter *it, const void *arg);
 
@@ -130,7 +131,7 @@ bool hf__lock_state_end_token(hf__lock_state *state, uint64_t token) {
     return end_holds_if(state, holder_has_token, &token);
 }
 
-/* ---- In line ---- */
+/* ---- Waiters ---- */
 
 static void remove_waiter_at(hf__waiter **link) {
     hf__waiter *left = *link;
@@ -138,7 +139,7 @@ static void remove_waiter_at(hf__waiter **link) {
     free(left);
 }
 
-/* Where it stands, or where the line ends. */
+/* The link to its waiter, or the link at the end of the queue. */
 static hf__waiter **find_queue_link(hf__lock_state *state, const hf__contender *contender) {
     hf__waiter **link = &state->waiters;
     while (*link && !covers_contender(contender, &(*link)->contender)) link = &(*link)->next;
@@ -151,12 +152,12 @@ bool hf__lock_state_can_grant(const hf__lock_state *state, const hf__contender *
     for (const hf__waiter *it = state->waiters; it && !covers_contender(contender, &it->contender);
          it = it->next) {
         if (!fits_beside(&f, &it->contender)) return false;
-        add_occupant(&f, &it->contender); /* as if it had entered, which it may do at any moment */
+        add_occupant(&f, &it->contender); /* count it as granted: it may be at any moment */
     }
     return fits_beside(&f, contender);
 }
 
-/* An upgrade waits for those beside it, and for nobody else. */
+/* An upgrade waits only until it is the sole holder. */
 static bool can_grant_waiter(const hf__lock_state *state, const occupancy *f,
                              const hf__contender *contender) {
     if (hf__lock_state_find_holder(state, contender)) return !state->holders->next;
@@ -216,7 +217,7 @@ bool hf__lock_state_has_other_waiters(const hf__lock_state *state, const hf__con
     return first && (first->next || !same_contender(&first->contender, contender));
 }
 
-/* ---- Both ---- */
+/* ---- Holders and waiters ---- */
 
 static void remove_if(hf__lock_state *state, holder_predicate *holders, waiter_predicate *waiters,
                       const void *arg) {

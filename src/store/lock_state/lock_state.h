@@ -1,104 +1,113 @@
 /*
- * One lock, as a room: who is inside, who stands in line at its door, and whom it is the turn of. It knows
- * neither operations nor the clock; operations.c says what an operation does to it. The memory store keeps its locks
- * so; the file store reads one from the lock's file, and writes back what has changed.
+ * The state of one lock: its holders, its queue of waiters, and which waiters can be granted. It
+ * knows neither operations nor the clock; operations.c applies operations to it. The memory store
+ * keeps one per lock. The file store reads one from the lock's file and writes the changes back.
  *
- * Who is inside is there together by right: one that excludes, or readers with one upgradable at most, or permits
- * of one capacity up to it. Turns are taken strictly: walking the line from its front, each who fits beside
- * those inside and those before it may enter, and the first who does not holds back all behind.
+ * Invariant: holders are compatible with each other. They are one exclusive holder, or readers with
+ * at most one upgradable, or permits of one capacity whose sum does not exceed it.
  *
- * Numbers: of mutexes a client has one at a time, the highest, which stands for all that came before it.
- * Anything else is this very number, and has nothing to do with the client's mutex.
+ * Waiters are served strictly in queue order. From the front, each waiter that is compatible with
+ * the holders and with the waiters before it can be granted. The first waiter that is not
+ * compatible blocks all waiters behind it.
+ *
+ * Acquire ids: a client has at most one mutex acquire at a time. The one with the highest id
+ * supersedes all lower ones. For other kinds each acquire id is independent, also of the client's
+ * mutex.
+ *
+ * Not thread-safe; the store serialises access.
  */
 #ifndef HF_STORE_LOCK_STATE_LOCK_STATE_H
 #define HF_STORE_LOCK_STATE_LOCK_STATE_H
 
 #include "store/store.h"
 
-/* Who has not asked for this long has left the line. */
+/* A waiter that has not repeated its acquire for this long leaves the queue. */
 #define HF__WAITER_TIMEOUT HF__SEC
 
-/* A client. Each has one, by whose address it is known. */
+/* A client of the store. Each client has one object and is identified by its address. */
 typedef struct hf__store_client {
     char uuid[HF__UUID_LENGTH + 1];
-    bool is_notified; /* when its turn has come: it need not ask often */
+    bool is_notified; /* the store wakes it when it can be granted, so it need not retry often */
 } hf__store_client;
 
-/* Who wants or has what. */
+/* One acquire of a client: the identity and kind of a holder or a waiter. */
 typedef struct hf__contender {
     const hf__store_client *client;
     uint64_t acquire_id;
     hf__owner owner;
     uint32_t kind;
-    uint32_t permits, capacity; /* HF_PERMITS */
+    uint32_t permits, capacity; /* HF_PERMITS only */
 } hf__contender;
 
 typedef struct hf__holder {
-    struct hf__holder *next; /* who was granted it later, under a higher token */
-    hf__contender contender; /* no member: the record is not in use */
+    struct hf__holder *next; /* granted later, under a higher token */
+    hf__contender contender; /* client NULL: this record is not in use */
     uint32_t count;
     uint64_t token;
     int64_t since_unix_ms;
     hf__time expires;
-    uint32_t tag; /* the store's own; 0 in what is new */
+    uint32_t tag; /* for the store's use; 0 in a new holder */
 } hf__holder;
 
 typedef struct hf__waiter {
-    struct hf__waiter *next; /* who came later */
+    struct hf__waiter *next; /* joined the queue later */
     hf__contender contender;
-    hf__time seen_at; /* when it last asked */
-    uint32_t tag;     /* as above */
+    hf__time seen_at; /* when it last repeated its acquire */
+    uint32_t tag;     /* for the store's use; 0 in a new waiter */
 } hf__waiter;
 
-/* Zero is an empty one. */
+/* A lock that is all zero is free. */
 typedef struct hf__lock_state {
     uint64_t last_token;
     hf__holder *holders;
     hf__waiter *waiters;
-    hf__holder first_record; /* for one of the holders: a mutex allocates nothing */
+    hf__holder first_record; /* storage for one holder, so that a mutex needs no allocation */
 } hf__lock_state;
 
-/* Drop whose lease is over, and who has stopped asking. All below goes for what is left. */
+/* Remove holders whose lease has ended, and waiters that have timed out. Call it first: the
+   functions below take every holder and waiter as live. */
 void hf__lock_state_expire(hf__lock_state *state, hf__time now);
 
-/* ---- Inside ---- */
+/* ---- Holders ---- */
 
-/* The hold of this very number. */
+/* The holder with exactly this client and acquire id, or NULL. */
 hf__holder *hf__lock_state_find_holder(const hf__lock_state *state, const hf__contender *contender);
 
-/* Make it a holder, last of all; it leaves the line. The caller fills in the rest. NULL: no memory. */
+/* Append a holder, and remove its waiter from the queue. The caller fills in token, count and
+   times. NULL: out of memory. */
 hf__holder *hf__lock_state_add_holder(hf__lock_state *state, const hf__contender *contender);
 
-/* End the holds that `contender` stands for, or the one with this token, 0: all; and with them the wait of their upgrade.
-   False: there was none. */
+/* End the holds that `contender` covers, or the hold with this token (0: all holds). A pending
+   upgrade of an ended hold leaves the queue too. False: no hold matched. */
 bool hf__lock_state_end_holds_of(hf__lock_state *state, const hf__contender *contender);
 bool hf__lock_state_end_token(hf__lock_state *state, uint64_t token);
 
-/* ---- In line ---- */
+/* ---- Waiters ---- */
 
-/* Whether it may enter now: from its place if it has one, else from behind all others. */
+/* Whether it can be granted now: from its position in the queue, or from the end if it has none. */
 bool hf__lock_state_can_grant(const hf__lock_state *state, const hf__contender *contender);
 
-/* How many at the front of the line may enter now. */
+/* How many waiters at the front of the queue can be granted now. */
 size_t hf__lock_state_count_grantable(const hf__lock_state *state);
 
-/* A mutex of the client with a higher number holds or waits: this one comes too late. */
+/* A mutex acquire of the same client with a higher id holds or waits, so this one is too late. */
 bool hf__lock_state_is_superseded(const hf__lock_state *state, const hf__contender *contender);
 
-/* The place of this very number. */
+/* The waiter with exactly this client and acquire id, or NULL. */
 hf__waiter *hf__lock_state_find_waiter(const hf__lock_state *state, const hf__contender *contender);
 
-/* Keep the place it has, or take one, behind or before all others. False: no memory for one. */
+/* Keep its position in the queue, or join at the end, or at the front with `before_all`. False: out
+   of memory. */
 bool hf__lock_state_enqueue(hf__lock_state *state, const hf__contender *contender, bool before_all,
                             hf__time now);
 void hf__lock_state_dequeue(hf__lock_state *state, const hf__contender *contender);
 
-/* Whether anybody else waits. */
+/* Whether any other contender waits. */
 bool hf__lock_state_has_other_waiters(const hf__lock_state *state, const hf__contender *contender);
 
-/* ---- Both ---- */
+/* ---- Holders and waiters ---- */
 
-/* All of a member; NULL: of all. */
+/* Remove all holders and waiters of a client; NULL: of all clients. */
 void hf__lock_state_remove_client(hf__lock_state *state, const hf__store_client *client);
 
 #endif

@@ -1,11 +1,11 @@
-/* See operations.h. */
+/* What each operation does to the state of a lock, and its answer. See operations.h. */
 #include "store/lock_state/operations.h"
 
 #include <time.h>
 
-#define RETRY_MS 20 /* how long a waiter waits before it asks again */
-#define NOTIFIED_RETRY_MS \
-    400 /* one who stands in line and is told; well below HF__WAITER_TIMEOUT */
+#define RETRY_MS 20 /* how long a waiter waits before it retries */
+/* The same for a queued waiter that is notified. Well below HF__WAITER_TIMEOUT. */
+#define NOTIFIED_RETRY_MS 400
 
 hf__contender hf__contender_of_op(const hf__store_client *self, const hf__op *op) {
     return (hf__contender){.client = self,
@@ -54,14 +54,14 @@ static hf_result answer_granted(const hf__lock_state *state, hf__holder *holder,
     return HF_OK;
 }
 
-/* Not later than when the first lease ends, which may be that of one who died. */
+/* Retry no later than the first lease ends: its holder may have died. */
 static hf_result answer_busy(const hf__lock_state *state, const hf__store_client *self, hf__op *op,
                              hf__time now) {
     op->retry_ms = op->queued && self->is_notified ? NOTIFIED_RETRY_MS : RETRY_MS;
     for (const hf__holder *it = state->holders; it; it = it->next) {
         int64_t left = (it->expires - now) / HF__MS + 1;
         if (left < op->retry_ms) op->retry_ms = left;
-        op->holder_token = it->token; /* of the last, which is the highest */
+        op->holder_token = it->token; /* of the last holder: it is the highest */
     }
     return HF_BUSY;
 }
@@ -72,7 +72,7 @@ static hf_result wait_in_queue(hf__lock_state *state, const hf__contender *conte
     return answer_busy(state, contender->client, op, now);
 }
 
-/* While permits are held, their capacity is that of all. */
+/* All permits that are held at a time have one capacity. */
 static bool capacity_differs(const hf__lock_state *state, const hf__contender *contender,
                              hf__op *op) {
     const hf__contender *inside = state->holders ? &state->holders->contender : NULL;
@@ -82,7 +82,7 @@ static bool capacity_differs(const hf__lock_state *state, const hf__contender *c
     return true;
 }
 
-/* It goes before all others, and waits only for those who hold beside it. */
+/* An upgrade goes before all waiters. It waits only until it is the sole holder. */
 static hf_result upgrade_hold(hf__lock_state *state, const hf__contender *contender, hf__op *op,
                               hf__time now) {
     hf__holder *holder = hf__lock_state_find_holder(state, contender);
@@ -108,7 +108,8 @@ hf_result hf__lock_state_acquire(hf__lock_state *state, const hf__store_client *
         hf__lock_state_dequeue(state, &contender);
         return HF_INVALID;
     }
-    /* The turn of a hold that nobody waited for any more is that of its successor. */
+    /* A hold of a lower acquire id was granted after its caller had stopped waiting. This acquire
+       inherits its turn. */
     bool replaced = hf__lock_state_end_holds_of(state, &contender);
     if (!(replaced && op->inherits_position) && !hf__lock_state_can_grant(state, &contender))
         return wait_in_queue(state, &contender, op, now);
@@ -116,10 +117,10 @@ hf_result hf__lock_state_acquire(hf__lock_state *state, const hf__store_client *
     return holder ? answer_granted(state, holder, op, now) : HF_NOMEM;
 }
 
-/* ---- The others ---- */
+/* ---- RENEW, RELEASE, BREAK ---- */
 
-/* A kind says at most what the hold is: it never becomes more by being kept. Who says less than a writer
-   wants no upgrade any more. */
+/* A renewal can lower the kind of a hold but never raise it. A renewal as reader or upgradable
+   cancels a pending upgrade. */
 static void downgrade_hold(hf__lock_state *state, hf__holder *holder, uint32_t kind) {
     uint32_t *is = &holder->contender.kind;
     if (kind != HF_READ && kind != HF_UPGRADABLE) return;
@@ -167,9 +168,10 @@ static void describe_holders(const hf__lock_state *state, hf__lock_info *lock_in
 }
 
 static void describe_first_holder(const hf__holder *first, hf__lock_info *lock_info, hf__time now) {
-    bool beside = first->next && first->contender.kind == HF_UPGRADABLE; /* beside plain readers */
+    /* it shares the lock with readers */
+    bool is_shared = first->next && first->contender.kind == HF_UPGRADABLE;
     lock_info->held = true;
-    lock_info->kind = beside ? HF_READ : first->contender.kind;
+    lock_info->kind = is_shared ? HF_READ : first->contender.kind;
     lock_info->count = first->count;
     lock_info->token = first->token;
     lock_info->since_unix_ms = first->since_unix_ms;

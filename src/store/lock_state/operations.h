@@ -1,10 +1,11 @@
-/* What the verbs of store.h do to one lock, as `self`; sweep it first. */
+/* Applies the operations of store.h to the state of one lock, on behalf of client `self`. Call
+   hf__lock_state_expire first. */
 #ifndef HF_STORE_LOCK_STATE_OPERATIONS_H
 #define HF_STORE_LOCK_STATE_OPERATIONS_H
 
 #include "store/lock_state/lock_state.h"
 
-/* Whom an operation is about. */
+/* The contender that an operation is about. */
 hf__contender hf__contender_of_op(const hf__store_client *self, const hf__op *op);
 
 hf_result hf__lock_state_acquire(hf__lock_state *state, const hf__store_client *self, hf__op *op,

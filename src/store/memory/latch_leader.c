@@ -1,7 +1,5 @@
-/*
- * Numbers are not remembered here, as a store has to where an answer can be lost: in one process
- * every operation is executed once, and answered.
- */
+/* The acquire ids of completed operations are not remembered here. Other stores remember them
+   because an answer can be lost; in one process every operation is executed once and answered. */
 #include "store/memory/latch_leader.h"
 
 #include <stdlib.h>

@@ -1,18 +1,19 @@
-/* What is kept beside a lock of the memory store: its latch, and what its leader says. */
+/* The latch of a lock and the value of its leader, for the memory store. */
 #ifndef HF_STORE_MEMORY_LATCH_LEADER_H
 #define HF_STORE_MEMORY_LATCH_LEADER_H
 
 #include "store/lock_state/lock_state.h"
 
-/* Zero is one that was never used. */
+/* All zero: never used. */
 typedef struct hf__latch_leader {
-    hf__latch latch;         /* round 0: it is not set */
-    hf__time latch_used_at;  /* when it was last used */
-    hf__leader_value *value; /* on the heap; NULL: nobody has said anything yet */
-    uint64_t token;          /* under which that was said */
+    hf__latch latch; /* round 0: not set */
+    hf__time latch_used_at;
+    hf__leader_value *value; /* owned; NULL: no leader has set a value yet */
+    uint64_t token;          /* of the hold that set the value */
 } hf__latch_leader;
 
-/* LATCH_…, PROCLAIM and LEADER of store.h, as `self`. */
+/* Executes LATCH_SET, LATCH_COUNT_DOWN, LATCH_GET, PROCLAIM and LEADER of store.h on behalf of
+   `self`. HF_UNSUPPORTED for any other operation. */
 hf_result hf__latch_leader_execute(hf__latch_leader *latch_leader, const hf__lock_state *state,
                                    const hf__store_client *self, hf__op *op, hf__time now);
 

@@ -1,10 +1,10 @@
 /*
- * The store of one process, and the reference for what a store does: it says in C what the Redis
- * scripts say in Lua, over a map instead of keys, and answers at once. Here are the spaces, the map and the
- * table; store/lock_state has who holds a lock and who waits for it, and what the operations do to that.
+ * The store within one process. It is also the reference implementation: it does in C over a map
+ * what the Redis scripts do in Lua over keys. This file has the spaces, the map of locks and the
+ * store table. store/lock_state has the state of a lock and the operations on it.
  *
- * A space is shared by the clients that name it and lives as long as the last of them. Each lock of a
- * space is kept for good once used, because its last token must be remembered.
+ * A space is shared by all clients that name it, and is freed with the last of them. A lock that
+ * was used stays in its space, because its last token must be remembered.
  */
 #include "store/memory/memory.h"
 
@@ -20,17 +20,16 @@
 #define KEY_MAX (HF__PREFIX_MAX + 1 + HF_NAME_MAX)
 
 typedef struct memory_lock {
-    hf__mapped mapped; /* key: prefix, NUL, name; in this same allocation */
+    hf__mapped mapped; /* key: prefix, NUL, name; part of this allocation */
     hf__lock_state state;
     hf__latch_leader latch_leader;
 } memory_lock;
 
-/* A client of a space. */
 typedef struct memory_client {
-    hf__store_client base; /* first */
+    hf__store_client base; /* must be the first member */
     struct memory_client *next;
     hf__identity who;
-    int event_fd; /* readable: it may be its turn somewhere; -1: none to be had */
+    int event_fd; /* readable: one of its waiters may be granted; -1: not available */
     bool is_signalled;
 } memory_client;
 
@@ -47,11 +46,11 @@ typedef struct memory_store {
     space *space;
     memory_client *self;
     char *prefix;
-    hf__op *first, *last; /* completed */
+    hf__op *first, *last; /* completed operations */
     bool wake_pending;
 } memory_store;
 
-/* Guards all spaces: no call under it takes longer than a look into a map. */
+/* Guards all spaces. It is held only for short map operations. */
 static pthread_mutex_t spaces_mutex = PTHREAD_MUTEX_INITIALIZER;
 static space *spaces;
 
@@ -94,7 +93,8 @@ static hf_result execute_on_state(hf__lock_state *state, const hf__store_client 
     }
 }
 
-/* Tell those whose turn it is. Who is told already has yet to look. */
+/* Signal the clients of waiters that can be granted. A client that is signalled already has yet to
+   look. */
 static void notify_grantable(const hf__lock_state *state) {
     size_t turns = state->waiters ? hf__lock_state_count_grantable(state) : 0;
     for (const hf__waiter *it = state->waiters; turns--; it = it->next) {
@@ -104,7 +104,7 @@ static void notify_grantable(const hf__lock_state *state) {
     }
 }
 
-/* Names are found in their order: each step has the first of those behind the last. */
+/* Names are listed in order: each step returns the first ones after `found->last`. */
 static void insert_name(hf__list_walk *found, const char *name, size_t length) {
     char text[HF_NAME_MAX + 1];
     memcpy(text, name, length);
@@ -135,7 +135,8 @@ static hf_result list_names(const memory_store *m, hf__list_walk *found, hf__tim
     return HF_OK;
 }
 
-/* Only asking, and setting a latch, makes a lock: for all else one that was never used is an empty one. */
+/* Only ACQUIRE and LATCH_SET create a lock. For any other operation, a lock that does not exist is
+   a free one. */
 static hf_result execute_op(const memory_store *m, hf__op *op, hf__time now) {
     if (op->verb == HF__CLIENT_INFO) return describe_client(m, op);
     if (op->verb == HF__LIST) return list_names(m, op->list_walk, now);
@@ -151,7 +152,7 @@ static hf_result execute_op(const memory_store *m, hf__op *op, hf__time now) {
                : r;
 }
 
-/* ---- The table ---- */
+/* ---- Store table ---- */
 
 static void memory_submit(hf__store *store, hf__op *op, hf__time now) {
     memory_store *m = (memory_store *)store;
@@ -297,7 +298,7 @@ static void space_free(space *s) {
     free(s);
 }
 
-/* What a member still holds or waits for ends with it. */
+/* A client that leaves ends its holds and waits. */
 static void space_leave(space *s, memory_client *self) {
     for (hf__mapped *it = NULL; (it = hf__map_next(&s->locks, it));) {
         hf__lock_state_remove_client(&((memory_lock *)it)->state, &self->base);
@@ -312,7 +313,7 @@ static void space_leave(space *s, memory_client *self) {
 
 static void memory_free(hf__store *store, bool forked) {
     memory_store *m = (memory_store *)store;
-    if (m->space && !forked) { /* in a child the spaces may be in the middle of a change */
+    if (m->space && !forked) { /* in a child the spaces may be half changed */
         pthread_mutex_lock(&spaces_mutex);
         space_leave(m->space, m->self);
         pthread_mutex_unlock(&spaces_mutex);
@@ -338,7 +339,7 @@ static const hf__store_table memory_table = {
     .shut = memory_shut,
 };
 
-/* A child is another process: it begins with no spaces, whatever its parent was in the middle of. */
+/* A child starts without spaces, because fork may have interrupted a change in the parent. */
 static void reset_in_child(void) {
     pthread_mutex_init(&spaces_mutex, NULL);
     spaces = NULL;

@@ -1,23 +1,24 @@
 /*
- * ACQUIRE: to all at once. A majority that grants is not enough: each node has given a token of its own. The
- * highest becomes that of all. It is written back, and counts only where the hold is still ours: there,
- * whatever is granted later is above it. The next holder's majority has such a node in it.
+ * ACQUIRE goes to all nodes at once. A majority of grants is not enough, because each node has
+ * given its own token. The highest one becomes the common token and is written back to the others.
+ * A node counts only if it still has our hold then. From then on every token that this node gives
+ * is higher. The majority of the next holder contains such a node.
  *
- * To spare the writing back, nodes are asked for a token above what their clocks are about to say: then
- * most often all give the same.
+ * To avoid the second step, each node is asked for a token above what the clocks of the nodes are
+ * about to say. Then all nodes usually give the same token.
  */
 #include "base/error.h"
 #include "store/quorum/quorum_op.h"
 
-#define AHEAD_US       2000 /* of the nodes' clocks, besides a round trip */
+#define AHEAD_US       2000 /* added to the nodes' clocks, besides a round trip */
 #define SPLIT_FIRST_MS 4
 #define SPLIT_DOUBLING 4
 #define TOKEN_MAX      ((UINT64_C(1) << 53) - 1)
 
 typedef struct acquire_tally {
-    int granted, agreed, pending; /* that count, or may yet */
+    int granted, agreed, pending; /* votes that count, or may count yet */
     int busy, late;
-    int heard; /* may vote, and have answered */
+    int answered_count; /* nodes that vote and have answered */
 } acquire_tally;
 
 static acquire_tally count_votes(const hf__quorum_op *qop) {
@@ -32,7 +33,7 @@ static acquire_tally count_votes(const hf__quorum_op *qop) {
         t.busy += counts && (v->verdict == HF__VERDICT_BUSY || v->verdict == HF__VERDICT_LOST);
         t.late += counts && v->state == HF__VOTE_ANSWERED && v->op.result == HF_TIMEOUT;
     }
-    t.heard = t.granted + t.busy + t.late;
+    t.answered_count = t.granted + t.busy + t.late;
     return t;
 }
 
@@ -59,12 +60,12 @@ void hf__vote_raise(hf__vote *v, hf__time now) {
     }
 }
 
-/* Where the hold was gone nothing was written, and the node does not count. */
+/* If the hold was gone, nothing was written, and the node does not count. */
 void hf__vote_raised(hf__vote *v) {
     v->verdict = v->op.result == HF_OK     ? HF__VERDICT_AGREED
                  : v->op.result == HF_LOST ? HF__VERDICT_LOST
                                            : HF__VERDICT_NONE;
-    v->maybe |= v->verdict == HF__VERDICT_NONE; /* it may be held there */
+    v->maybe |= v->verdict == HF__VERDICT_NONE; /* the node may hold it */
 }
 
 static void agree_on_token(hf__quorum_op *qop, hf__time now) {
@@ -78,8 +79,8 @@ static void agree_on_token(hf__quorum_op *qop, hf__time now) {
 
 /* ---- Deciding ---- */
 
-/* Who has it on a majority has it for as long as was told. Where nobody has, several ask at once, and
-   the longer this goes on the more they spread. */
+/* If another client has a majority, retry when the nodes say so. Otherwise several clients compete;
+   a random delay separates them, and it grows with each attempt. */
 static int64_t retry_ms(hf__quorum_op *qop, const acquire_tally *t) {
     int64_t longest = 1;
     uint32_t doubling = qop->op->attempt < SPLIT_DOUBLING ? qop->op->attempt : SPLIT_DOUBLING;
@@ -96,11 +97,11 @@ static int64_t retry_ms(hf__quorum_op *qop, const acquire_tally *t) {
 
 static void fail_acquire(hf__quorum_op *qop, const acquire_tally *t, hf__time now) {
     hf__op *op = qop->op;
-    op->outcome_unknown = op->queued = false; /* whatever was done is undone */
+    op->outcome_unknown = op->queued = false; /* everything that was done is undone */
     op->holder_token = 0;
     op->detail = NULL;
     op->result = hf__quorum_op_refused(qop, &op->detail);
-    if (!op->result && t->heard >= qop->q->majority)
+    if (!op->result && t->answered_count >= qop->q->majority)
         op->result = t->busy || !t->late ? HF_BUSY : HF_TIMEOUT;
     if (!op->result) {
         op->result = HF_UNREACHABLE;
@@ -114,7 +115,7 @@ static void fail_acquire(hf__quorum_op *qop, const acquire_tally *t, hf__time no
     hf__quorum_undo(qop, op, now);
 }
 
-static void decide(hf__quorum_op *qop, hf__time now) {
+static void decide_acquire(hf__quorum_op *qop, hf__time now) {
     bool agreeing = qop->enough;
     acquire_tally t = count_votes(qop);
     if (!agreeing && t.granted >= qop->q->majority) {
@@ -129,9 +130,11 @@ static void decide(hf__quorum_op *qop, hf__time now) {
         hf__quorum_op_complete(qop, HF_OK, NULL);
         return;
     }
-    /* It cannot be had. Whether that is because others have it is known when a majority has answered. */
+    /* It cannot be granted. Whether another client is the reason is known when a majority has
+       answered. */
     bool possible = (agreeing ? t.agreed : t.granted) + t.pending >= qop->q->majority;
-    if (!possible && (!t.pending || t.heard >= qop->q->majority)) fail_acquire(qop, &t, now);
+    if (!possible && (!t.pending || t.answered_count >= qop->q->majority))
+        fail_acquire(qop, &t, now);
 }
 
 static void note_acquire_answer(hf__quorum_op *qop, hf__vote *v, hf__time now) {
@@ -150,7 +153,7 @@ static void note_answer(hf__quorum_op *qop, hf__vote *v, hf__time now) {
         hf__vote_raised(v);
 }
 
-static const hf__quorum_rules rules = {note_answer, decide};
+static const hf__quorum_rules rules = {note_answer, decide_acquire};
 
 static hf_result check_acquire(const hf__quorum *q, const hf__op *op, char **detail) {
     if (op->kind != HF_MUTEX) return HF_UNSUPPORTED;

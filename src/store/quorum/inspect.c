@@ -1,19 +1,18 @@
-/*
- * INSPECT, WHO and BREAK: asked of all. A lock is held by whom a majority shows, or may show where some
- * nodes do not answer; who has a minority is only trying.
- */
+/* INSPECT, CLIENT_INFO and BREAK go to all nodes. The holder of a lock is the client that a
+   majority reports, or may report if some nodes do not answer. A client on a minority is only
+   trying to acquire. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "store/quorum/quorum_op.h"
 
-static bool has_answered(const hf__vote *v) {
+static bool vote_answered(const hf__vote *v) {
     return v->state == HF__VOTE_ANSWERED;
 }
 
-static bool succeeded(const hf__vote *v) {
-    return has_answered(v) && v->op.result == HF_OK;
+static bool vote_succeeded(const hf__vote *v) {
+    return vote_answered(v) && v->op.result == HF_OK;
 }
 
 static int count_pending(const hf__quorum_op *qop) {
@@ -26,8 +25,8 @@ static int count_pending(const hf__quorum_op *qop) {
 static void complete_without_majority(hf__quorum_op *qop) {
     char *detail = NULL;
     hf_result r = hf__quorum_op_refused(qop, &detail);
-    bool again = qop->op->outcome_unknown ||
-                 !qop->q->store.up; /* what that means is for the caller to say */
+    bool again =
+        qop->op->outcome_unknown || !qop->q->store.up; /* the caller decides what that means */
     if (!r) detail = hf__quorum_why(qop->q, qop);
     qop->q->no_quorum = !r;
     hf__quorum_op_complete(qop, r ? r : again ? HF_UNREACHABLE : HF_NO_QUORUM, detail);
@@ -39,28 +38,28 @@ static void ignore_answer(hf__quorum_op *qop, hf__vote *v, hf__time now) {
 
 /* ---- INSPECT ---- */
 
-static bool same_holder(const hf__lock_info *a, const hf__lock_info *qop) {
-    return a->held && qop->held && !strcmp(a->identity.client, qop->identity.client);
+static bool same_holder(const hf__lock_info *a, const hf__lock_info *b) {
+    return a->held && b->held && !strcmp(a->identity.client, b->identity.client);
 }
 
-/* How many show the same holder as this node; or the same ownership: its token, too. */
+/* How many nodes report the same holder as node `i`; with `token`, also the same token. */
 static int count_agreeing(const hf__quorum_op *qop, int i, bool token) {
     int n = 0;
     for (int j = 0; j < qop->q->count; j++)
-        n += succeeded(&qop->votes[j]) && same_holder(&qop->sights[i], &qop->sights[j]) &&
-             (!token || qop->sights[i].token == qop->sights[j].token);
+        n += vote_succeeded(&qop->votes[j]) && same_holder(&qop->infos[i], &qop->infos[j]) &&
+             (!token || qop->infos[i].token == qop->infos[j].token);
     return n;
 }
 
-/* The node that shows best what most of them show; -1: none shows a holder. Where no token has most, the
-   highest: a lower one is of an ownership before, or was not written over yet. */
-static int best_sight(const hf__quorum_op *qop) {
+/* The node whose report agrees with most others; -1: no node reports a holder. On a tie the highest
+   token wins: a lower one is older, or not raised yet. */
+static int best_info(const hf__quorum_op *qop) {
     int best = -1, most = 0;
     for (int i = 0; i < qop->q->count; i++) {
-        if (!succeeded(&qop->votes[i]) || !qop->sights[i].held) continue;
+        if (!vote_succeeded(&qop->votes[i]) || !qop->infos[i].held) continue;
         int weight =
             count_agreeing(qop, i, false) * HF__NODES_MAX * 2 + count_agreeing(qop, i, true);
-        if (weight < most || (weight == most && qop->sights[i].token < qop->sights[best].token))
+        if (weight < most || (weight == most && qop->infos[i].token < qop->infos[best].token))
             continue;
         most = weight;
         best = i;
@@ -68,62 +67,62 @@ static int best_sight(const hf__quorum_op *qop) {
     return best;
 }
 
-/* The hold lasts for as long as a majority has it. */
+/* The hold lasts as long as a majority of nodes has it. */
 static int64_t majority_remaining_ms(const hf__quorum_op *qop, int best) {
     int64_t left = 0;
     for (int i = 0; i < qop->q->count; i++) {
         int longer = 0;
-        if (!succeeded(&qop->votes[i]) || !same_holder(&qop->sights[i], &qop->sights[best]))
+        if (!vote_succeeded(&qop->votes[i]) || !same_holder(&qop->infos[i], &qop->infos[best]))
             continue;
         for (int j = 0; j < qop->q->count; j++)
-            longer += succeeded(&qop->votes[j]) &&
-                      same_holder(&qop->sights[j], &qop->sights[best]) &&
-                      qop->sights[j].remaining_ms >= qop->sights[i].remaining_ms;
-        if (longer >= qop->q->majority && qop->sights[i].remaining_ms > left)
-            left = qop->sights[i].remaining_ms;
+            longer += vote_succeeded(&qop->votes[j]) &&
+                      same_holder(&qop->infos[j], &qop->infos[best]) &&
+                      qop->infos[j].remaining_ms >= qop->infos[i].remaining_ms;
+        if (longer >= qop->q->majority && qop->infos[i].remaining_ms > left)
+            left = qop->infos[i].remaining_ms;
     }
-    return left ? left : qop->sights[best].remaining_ms;
+    return left ? left : qop->infos[best].remaining_ms;
 }
 
 static void decide_inspect(hf__quorum_op *qop, hf__time now) {
     (void)now;
-    int heard = 0, unheld = 0, silent = 0, best = best_sight(qop);
+    int answered_count = 0, unheld = 0, silent = 0, best = best_info(qop);
     for (int i = 0; i < qop->q->count; i++) {
-        heard += succeeded(&qop->votes[i]);
-        unheld += succeeded(&qop->votes[i]) && !qop->sights[i].held;
-        silent += !succeeded(&qop->votes[i]);
+        answered_count += vote_succeeded(&qop->votes[i]);
+        unheld += vote_succeeded(&qop->votes[i]) && !qop->infos[i].held;
+        silent += !vote_succeeded(&qop->votes[i]);
     }
     int same = best < 0 ? 0 : count_agreeing(qop, best, false);
     int owned = best < 0 ? 0 : count_agreeing(qop, best, true);
     bool clear = owned >= qop->q->majority || unheld >= qop->q->majority;
     if (!clear && count_pending(qop)) return;
-    if (heard < qop->q->majority) {
+    if (answered_count < qop->q->majority) {
         complete_without_majority(qop);
         return;
     }
     if (same && same + silent >= qop->q->majority) {
         int64_t left = majority_remaining_ms(qop, best);
-        *qop->op->lock_info = qop->sights[best];
+        *qop->op->lock_info = qop->infos[best];
         qop->op->lock_info->remaining_ms = left;
     }
     hf__quorum_op_complete(qop, HF_OK, NULL);
 }
 
-/* ---- WHO ---- */
+/* ---- CLIENT_INFO ---- */
 
-static void decide_who(hf__quorum_op *qop, hf__time now) {
+static void decide_client_info(hf__quorum_op *qop, hf__time now) {
     (void)now;
-    int heard = 0;
+    int answered_count = 0;
     for (int i = 0; i < qop->q->count; i++) {
-        heard += succeeded(&qop->votes[i]);
-        const hf__identity *who = &qop->sights[i].identity;
-        if (!succeeded(&qop->votes[i]) || !(who->pid || *who->host || *who->program)) continue;
+        answered_count += vote_succeeded(&qop->votes[i]);
+        const hf__identity *who = &qop->infos[i].identity;
+        if (!vote_succeeded(&qop->votes[i]) || !(who->pid || *who->host || *who->program)) continue;
         qop->op->lock_info->identity = *who;
         hf__quorum_op_complete(qop, HF_OK, NULL);
         return;
     }
     if (count_pending(qop)) return;
-    if (heard)
+    if (answered_count)
         hf__quorum_op_complete(qop, HF_OK, NULL);
     else
         complete_without_majority(qop);
@@ -131,25 +130,25 @@ static void decide_who(hf__quorum_op *qop, hf__time now) {
 
 /* ---- BREAK ---- */
 
-/* Under another token: the highest that is shown. */
+/* The highest token among the answers with this result. */
 static uint64_t highest_token(const hf__quorum_op *qop, hf_result result) {
     uint64_t token = 0;
     for (int i = 0; i < qop->q->count; i++)
-        if (has_answered(&qop->votes[i]) && qop->votes[i].op.result == result &&
+        if (vote_answered(&qop->votes[i]) && qop->votes[i].op.result == result &&
             qop->votes[i].op.token > token)
             token = qop->votes[i].op.token;
     return token;
 }
 
-/* Whoever had a majority has none, once too few are left that may have it still. */
+/* A holder has no majority any more, once too few nodes are left that may still have the hold. */
 static void decide_break(hf__quorum_op *qop, hf__time now) {
     (void)now;
     int broken = 0, not_held = 0, late = 0, maybe = 0;
     for (int i = 0; i < qop->q->count; i++) {
         const hf__vote *v = &qop->votes[i];
-        broken += succeeded(v);
-        not_held += has_answered(v) && v->op.result == HF_NOT_HELD;
-        late += has_answered(v) && v->op.result == HF_TIMEOUT;
+        broken += vote_succeeded(v);
+        not_held += vote_answered(v) && v->op.result == HF_NOT_HELD;
+        late += vote_answered(v) && v->op.result == HF_TIMEOUT;
         maybe += v->state == HF__VOTE_SENT || v->op.outcome_unknown;
     }
     if (broken < qop->q->majority && count_pending(qop)) return;
@@ -168,29 +167,29 @@ static void decide_break(hf__quorum_op *qop, hf__time now) {
 }
 
 static const hf__quorum_rules inspect = {ignore_answer, decide_inspect};
-static const hf__quorum_rules who = {ignore_answer, decide_who};
+static const hf__quorum_rules client_info = {ignore_answer, decide_client_info};
 static const hf__quorum_rules breaking = {ignore_answer, decide_break};
 
-/* Each node has a sight of its own to fill in. */
-static bool add_sights(hf__quorum_op *qop, const hf__op *op) {
+/* Each node fills in its own lock info. */
+static bool add_infos(hf__quorum_op *qop, const hf__op *op) {
     if (!op->lock_info) return true;
-    qop->sights = calloc((size_t)qop->q->count, sizeof *qop->sights);
-    for (int i = 0; qop->sights && i < qop->q->count; i++) {
-        memcpy(qop->sights[i].identity.client, op->lock_info->identity.client,
+    qop->infos = calloc((size_t)qop->q->count, sizeof *qop->infos);
+    for (int i = 0; qop->infos && i < qop->q->count; i++) {
+        memcpy(qop->infos[i].identity.client, op->lock_info->identity.client,
                sizeof op->lock_info->identity.client);
-        qop->votes[i].op.lock_info = &qop->sights[i];
+        qop->votes[i].op.lock_info = &qop->infos[i];
     }
-    return qop->sights;
+    return qop->infos;
 }
 
 void hf__quorum_inspect(hf__quorum *q, hf__op *op, hf__time now) {
     const hf__quorum_rules *rules = op->verb == HF__INSPECT       ? &inspect
-                                    : op->verb == HF__CLIENT_INFO ? &who
+                                    : op->verb == HF__CLIENT_INFO ? &client_info
                                                                   : &breaking;
     op->sent_at = now;
     op->outcome_unknown = false;
     hf__quorum_op *qop = hf__quorum_op_new(q, rules, op, now);
-    if (!qop || !add_sights(qop, op)) {
+    if (!qop || !add_infos(qop, op)) {
         if (qop) hf__quorum_op_free(qop);
         hf__quorum_complete(q, op, HF_NOMEM, NULL);
         return;

@@ -1,8 +1,8 @@
 /*
- * The store's table over those of the nodes: operations are put to all (quorum_op.h), and what the client
- * and its core may know of the nodes together.
+ * The store table over the stores of the nodes. Operations go to all nodes (quorum_op.h). This file
+ * also combines the state of the nodes for the client and its core.
  *
- *   opening --a majority is up, the others too or not in a moment--> up <--> down: fewer than that
+ *   opening --a majority is up, the others are too or had a short time--> up <--> down: no majority
  */
 #include "store/quorum/quorum.h"
 
@@ -13,45 +13,49 @@
 #include "base/url.h"
 #include "store/quorum/quorum_op.h"
 
-#define MOMENT    (20 * HF__MS) /* for nodes slower than a majority at opening, and 3 times that */
-#define AGE_AGAIN (100 * HF__MS)
+/* For nodes that are slower than a majority during opening, plus 3 times what the majority took. */
+#define GRACE        (20 * HF__MS)
+#define UPTIME_RETRY (100 * HF__MS)
 
-static const char NO_KINDS[] = "; the nodes of a quorum do not know of each other, and cannot "
-                               "agree on a line, or on who shares "
-                               "a lock (one Redis can)";
+static const char NO_KINDS[] = "; the nodes of a quorum are independent, so they cannot agree on "
+                               "a queue or on several holders (a single Redis can)";
 
 static hf__quorum *quorum_of(hf__store *store) {
     return (hf__quorum *)store;
 }
 
-/* ---- How old a node is ---- */
+/* ---- Uptime of a node ---- */
 
-static void ask_uptime(hf__node *n, hf__time now) {
+static void request_uptime(hf__node *n, hf__time now) {
     hf__store *s = n->at.store;
-    if (!s->up || n->uptime_pending || now < n->ask_at || (n->known && n->link == s->link)) return;
+    if (!s->up || n->uptime_pending || now < n->uptime_retry_at || (n->known && n->link == s->link))
+        return;
     n->link = s->link;
     n->known = false;
     n->uptime_pending = true;
-    n->age = (hf__op){.verb = HF__UPTIME, .name = ""};
-    s->table->submit(s, &n->age, now);
+    n->uptime_op = (hf__op){.verb = HF__UPTIME, .name = ""};
+    s->table->submit(s, &n->uptime_op, now);
 }
 
-/* It counts whole seconds between clock readings that it rounds down: up to one of them may be none.
-   One that may not say has been up since now, for all that is known. */
+/* A server counts whole seconds between clock readings that it rounds down, so its uptime may be
+   one second too long. A server that does not report its uptime is assumed to have started just
+   now. */
 static void note_uptime(hf__quorum *q, hf__node *n, hf__time now) {
-    bool said = n->age.result == HF_OK && n->age.uptime_ms >= 0;
+    bool reported = n->uptime_op.result == HF_OK && n->uptime_op.uptime_ms >= 0;
     n->uptime_pending = false;
-    free(n->age.detail);
-    n->age.detail = NULL;
-    if (n->age.result == HF_UNREACHABLE || n->age.link != n->link) {
+    free(n->uptime_op.detail);
+    n->uptime_op.detail = NULL;
+    if (n->uptime_op.result == HF_UNREACHABLE || n->uptime_op.link != n->link) {
         n->link = 0;
-        n->ask_at = now + AGE_AGAIN;
+        n->uptime_retry_at = now + UPTIME_RETRY;
         return;
     }
-    n->ask_at = 0;
+    n->uptime_retry_at = 0;
     n->known = true;
-    n->born = said && n->age.uptime_ms > 1000 ? now - (n->age.uptime_ms - 1000) * HF__MS : now;
-    if (!said)
+    n->born = reported && n->uptime_op.uptime_ms > 1000
+                  ? now - (n->uptime_op.uptime_ms - 1000) * HF__MS
+                  : now;
+    if (!reported)
         hf__log_add(q->log, HF_LOG_WARNING,
                     "%s does not let us see how long it has been up (INFO): it votes when we have "
                     "been connected for rejoin_delay (%" PRId64 " ms)",
@@ -65,11 +69,11 @@ static void note_uptime(hf__quorum *q, hf__node *n, hf__time now) {
 
 static void check_node(hf__quorum *q, hf__node *n, hf__time now) {
     uint64_t before = n->link;
-    ask_uptime(n, now);
+    request_uptime(n, now);
     if (n->link != before && n->link) hf__quorum_ops_retry(q, n, now);
 }
 
-/* ---- What the client and its core may know ---- */
+/* ---- State for the client and its core ---- */
 
 static int up_count(const hf__quorum *q) {
     int n = 0;
@@ -77,7 +81,7 @@ static int up_count(const hf__quorum *q) {
     return n;
 }
 
-/* So many have failed to connect that a majority cannot. */
+/* So many nodes failed to connect that a majority is impossible. */
 static bool majority_failed(const hf__quorum *q) {
     int n = 0;
     for (int i = 0; i < q->count; i++)
@@ -91,7 +95,7 @@ static uint64_t count_links(const hf__quorum *q) {
     return n;
 }
 
-/* All are up, or have failed; or a majority is and the rest had a moment. */
+/* All nodes are up or have failed. Or a majority is up, and the others had a short time. */
 static void open_up(hf__quorum *q, hf__time now) {
     bool all = true;
     for (int i = 0; i < q->count; i++)
@@ -99,14 +103,15 @@ static void open_up(hf__quorum *q, hf__time now) {
     if (up_count(q) < q->majority)
         q->open_by = 0;
     else if (!q->open_by)
-        q->open_by = now + MOMENT + 3 * (now - q->began);
+        q->open_by = now + GRACE + 3 * (now - q->began);
     if (!q->open_by) return;
     if (!all && now < q->open_by) return;
     q->opened = true;
     q->first_links = count_links(q);
 }
 
-/* The shortest to any: it is there to refuse leases that are hopeless, and a first sample may be slow. */
+/* The shortest round trip to any node. It serves to refuse leases that cannot work, and a first
+   sample may be slow. */
 static int64_t round_trip_us(const hf__quorum *q) {
     int64_t best = 0;
     for (int i = 0; i < q->count; i++) {
@@ -116,7 +121,8 @@ static int64_t round_trip_us(const hf__quorum *q) {
     return best;
 }
 
-/* A result that so many nodes give that the others are no majority: a password, a certificate. */
+/* A result that so many nodes share that the others are no majority, such as a wrong password or
+   certificate. */
 static hf_result shared_result(const hf__quorum *q) {
     for (int i = 0; i < q->count; i++) {
         hf_result r = q->nodes[i].at.store->down_result;
@@ -128,7 +134,7 @@ static hf_result shared_result(const hf__quorum *q) {
     return HF_NO_QUORUM;
 }
 
-/* The line is made anew when it would say something else. */
+/* The detail is built again only if its contents would change. */
 static void set_down_result(hf__quorum *q) {
     uint64_t signature = q->store.up ? 0 : 1;
     for (int i = 0; !q->store.up && i < q->count; i++) {
@@ -164,11 +170,11 @@ static void update_status(hf__quorum *q, hf__time now) {
 
 static hf__node *node_of_uptime_op(hf__quorum *q, const hf__op *op) {
     for (int i = 0; i < q->count; i++)
-        if (op == &q->nodes[i].age) return &q->nodes[i];
+        if (op == &q->nodes[i].uptime_op) return &q->nodes[i];
     return NULL;
 }
 
-/* One answer may make for further questions, some of which are answered at once. */
+/* An answer may submit further operations, some of which complete at once. */
 static bool take_answers(hf__quorum *q) {
     bool any = false;
     for (int i = 0; i < q->count; i++) {
@@ -194,7 +200,7 @@ static hf__op *quorum_completed(hf__store *store) {
     if (!op) return NULL;
     q->done_first = op->next;
     if (!q->done_first) q->done_last = NULL;
-    set_down_result(q); /* the core looks there for what a wait may say */
+    set_down_result(q); /* the core reads it for the result of a wait */
     return op;
 }
 
@@ -210,13 +216,14 @@ static void quorum_submit(hf__store *store, hf__op *op, hf__time now) {
     case HF__CLIENT_INFO:
     case HF__BREAK: hf__quorum_inspect(q, op, now); break;
     default:
-        hf__quorum_complete(q, op, HF_UNSUPPORTED,
-                            hf__line("a quorum cannot do that; its nodes can, one by one"));
+        hf__quorum_complete(
+            q, op, HF_UNSUPPORTED,
+            hf__line("a quorum does not support this operation; a single Redis does"));
         break;
     }
 }
 
-/* ---- Turning ---- */
+/* ---- Running ---- */
 
 static void quorum_tick(hf__store *store, hf__time now) {
     hf__quorum *q = quorum_of(store);
@@ -230,7 +237,7 @@ static void quorum_tick(hf__store *store, hf__time now) {
     }
     store->wants_round_trip = false;
     update_status(q, now);
-    hf__timer *due = NULL; /* drained first: what is due may arm it again */
+    hf__timer *due = NULL; /* drained first, because a timer that is due may be set again */
     for (hf__timer *t; (t = hf__heap_pop(&q->timers, now)); due = t) t->next_due = due;
     while (due) {
         hf__quorum_op *qop = (hf__quorum_op *)((char *)due - offsetof(hf__quorum_op, timer));
@@ -246,8 +253,8 @@ static hf__time quorum_due(const hf__store *store) {
     for (int i = 0; i < q->count; i++) {
         const hf__node *n = &q->nodes[i];
         first = hf__sooner(first, n->at.store->table->due(n->at.store));
-        if (n->ask_at && n->at.store->up && !n->uptime_pending)
-            first = hf__sooner(first, n->ask_at);
+        if (n->uptime_retry_at && n->at.store->up && !n->uptime_pending)
+            first = hf__sooner(first, n->uptime_retry_at);
     }
     return first;
 }
@@ -263,7 +270,7 @@ static bool quorum_flush(hf__store *store, pthread_mutex_t *mutex) {
     return any || q->done_first;
 }
 
-/* Each node has places of its own. */
+/* Each node has a fixed range of descriptors. */
 static int quorum_pollset(hf__store *store, struct pollfd *fds, bool reading) {
     hf__quorum *q = quorum_of(store);
     for (int i = 0; i < q->count; i++) {
@@ -275,8 +282,8 @@ static int quorum_pollset(hf__store *store, struct pollfd *fds, bool reading) {
     return q->count * HF__NODE_FDS;
 }
 
-/* While one is read the mutex is let go: another may have been seen to meanwhile by another thread, and
-   what poll said of it no longer be so. */
+/* The mutex is released while a node is read. Another thread may handle another node meanwhile, and
+   then the result of poll is out of date for that node. */
 static void quorum_ready(hf__store *store, const struct pollfd *fds, int count,
                          pthread_mutex_t *mutex) {
     hf__quorum *q = quorum_of(store);
@@ -290,7 +297,7 @@ static void quorum_ready(hf__store *store, const struct pollfd *fds, int count,
     update_status(q, q->now);
 }
 
-/* There are several to wait for: that is for poll. */
+/* There are several descriptors to wait for, which only poll can do. */
 static bool quorum_read_blocking(hf__store *store, pthread_mutex_t *mutex) {
     (void)store, (void)mutex;
     return false;
@@ -323,7 +330,7 @@ hf_result hf__quorum_lease_check(int64_t rejoin_ms, int64_t lease_ms, char **det
     return HF_INVALID;
 }
 
-/* ---- Making ---- */
+/* ---- Creation ---- */
 
 static void free_nodes(const hf__quorum_node *nodes, int count, bool forked) {
     for (int i = 0; i < count; i++)
@@ -334,7 +341,7 @@ static void quorum_free(hf__store *store, bool forked) {
     hf__quorum *q = quorum_of(store);
     for (int i = 0; i < q->count; i++) {
         free_nodes(&q->nodes[i].at, 1, forked);
-        free(q->nodes[i].age.detail);
+        free(q->nodes[i].uptime_op.detail);
     }
     while (q->acquires) hf__quorum_op_free(q->acquires);
     while (q->others) hf__quorum_op_free(q->others);

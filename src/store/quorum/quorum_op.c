@@ -1,3 +1,4 @@
+/* Sends an operation to all nodes, collects answers, and repeats releases. See quorum_op.h. */
 #include "store/quorum/quorum_op.h"
 
 #include <stdlib.h>
@@ -7,10 +8,10 @@
 
 #define RETRY_FIRST (20 * HF__MS)
 #define RETRY_MOST  HF__SEC
-#define OWING_MAX   4096 /* releases that are remembered for nodes that are away */
+#define OWED_MAX    4096 /* releases that are remembered for unreachable nodes */
 #define WHY_MAX     1500
 
-/* ---- Making and ending ---- */
+/* ---- Creation and end ---- */
 
 static hf__quorum_op **list_for(const hf__quorum_op *qop) {
     return qop->is_acquire ? &qop->q->acquires : &qop->q->others;
@@ -30,7 +31,7 @@ static void fill_vote(hf__vote *v, hf__quorum_op *qop, const hf__op *op) {
     v->op.next = v->op.next_in_multi = NULL;
     v->op.next_acquire = NULL;
     v->op.enqueue = v->op.leave_queue = v->op.inherits_position = false;
-    v->op.exact_token = false; /* a node may have it under another token than all agree on */
+    v->op.exact_token = false; /* a node may hold under another token than the common one */
     v->op.detail = NULL;
 }
 
@@ -57,14 +58,14 @@ hf__quorum_op *hf__quorum_op_new(hf__quorum *q, const hf__quorum_rules *rules, c
 void hf__quorum_op_free(hf__quorum_op *qop) {
     hf__quorum *q = qop->q;
     hf__heap_remove(&q->timers, &qop->timer);
-    if (qop->gone_by) q->owing--;
+    if (qop->gone_by) q->owed_count--;
     if (qop->prev)
         qop->prev->next = qop->next;
     else
         *list_for(qop) = qop->next;
     if (qop->next) qop->next->prev = qop->prev;
     for (int i = 0; i < q->count; i++) free(qop->votes[i].op.detail);
-    free(qop->sights);
+    free(qop->infos);
     free(qop);
 }
 
@@ -95,7 +96,7 @@ bool hf__vote_counts(const hf__vote *v) {
     return n->known && n->link == v->op.link && !hf__node_too_young(v->qop->q, n, v->qop->began);
 }
 
-/* A node that does not know the script that tells its age answers that question after the vote. */
+/* A node that does not know the script for its uptime answers that request after the vote. */
 bool hf__vote_pending(const hf__vote *v) {
     const hf__quorum_op *qop = v->qop;
     const hf__node *n = hf__vote_node(v);
@@ -104,7 +105,7 @@ bool hf__vote_pending(const hf__vote *v) {
     return to_come && !qop->expired && !hf__node_too_young(qop->q, n, qop->began);
 }
 
-/* ---- Telling ---- */
+/* ---- Completion ---- */
 
 void hf__quorum_complete(hf__quorum *q, hf__op *op, hf_result result, char *detail) {
     op->result = result;
@@ -125,9 +126,9 @@ void hf__quorum_op_complete(hf__quorum_op *qop, hf_result result, char *detail) 
     hf__quorum_complete(qop->q, op, result, detail);
 }
 
-/* ---- What happens ---- */
+/* ---- Events ---- */
 
-/* An ACQUIRE that was sent and not answered may still come, until it must not act any more. */
+/* An ACQUIRE without an answer may still take effect, until its `not_after`. */
 static void note_late_acquire(hf__vote *v) {
     hf__node *n = hf__vote_node(v);
     if (v->op.verb != HF__ACQUIRE || !v->op.outcome_unknown) return;
@@ -184,14 +185,14 @@ void hf__quorum_op_due(hf__quorum_op *qop, hf__time now) {
     hf__quorum_op_schedule(qop, now);
 }
 
-/* What is owed is kept while somebody waits for it, or for as long as it may matter. */
+/* Owed releases are kept until the lease has ended. Their number is limited. */
 static bool keep_owed_releases(hf__quorum_op *qop, hf__time now) {
     bool owed = false;
     for (int i = 0; i < qop->q->count; i++) owed |= qop->votes[i].state == HF__VOTE_OWED;
     if (!owed) return false;
     hf__time gone_by = qop->votes[0].op.expired_by;
-    if (!qop->gone_by && gone_by > now && qop->q->owing < OWING_MAX) {
-        qop->q->owing++;
+    if (!qop->gone_by && gone_by > now && qop->q->owed_count < OWED_MAX) {
+        qop->q->owed_count++;
         qop->gone_by = gone_by;
         qop->retry_at = now + RETRY_FIRST;
     }
@@ -211,7 +212,7 @@ void hf__quorum_op_schedule(hf__quorum_op *qop, hf__time now) {
     hf__heap_set(&qop->q->timers, &qop->timer, due);
 }
 
-/* ---- Why not ---- */
+/* ---- Explanations ---- */
 
 hf_result hf__quorum_op_refused(const hf__quorum_op *qop, char **detail) {
     int refused = 0;
@@ -231,20 +232,20 @@ hf_result hf__quorum_op_refused(const hf__quorum_op *qop, char **detail) {
 }
 
 static int explain_node(const hf__quorum *q, const hf__quorum_op *qop, int i, char *to,
-                        size_t room) {
+                        size_t size) {
     const hf__node *n = &q->nodes[i];
     const hf__vote *v = qop ? &qop->votes[i] : NULL;
     const char *down = n->at.store->up ? NULL : n->at.store->down_detail;
     if (n->at.store->up && hf__node_too_young(q, n, qop ? qop->began : q->now))
-        return snprintf(to, room,
+        return snprintf(to, size,
                         "%s has been up for %" PRId64 " ms and votes after rejoin_delay (%" PRId64
                         " ms)",
                         n->at.name, (q->now - n->born) / HF__MS, q->config.rejoin_ms);
     if (v && v->state == HF__VOTE_ANSWERED && v->op.detail)
-        return snprintf(to, room, "%s", v->op.detail);
-    if (down) return snprintf(to, room, "%s", down);
+        return snprintf(to, size, "%s", v->op.detail);
+    if (down) return snprintf(to, size, "%s", down);
     if (!n->at.store->up || (v && v->state == HF__VOTE_SENT))
-        return snprintf(to, room, "%s has not answered", n->at.name);
+        return snprintf(to, size, "%s has not answered", n->at.name);
     return 0;
 }
 
@@ -257,6 +258,6 @@ char *hf__quorum_why(const hf__quorum *q, const hf__quorum_op *qop) {
         int n = snprintf(nodes + used, sizeof nodes - used, "%s%s", used ? "; " : ": ", one);
         used = n < 0 || (size_t)n >= sizeof nodes - used ? sizeof nodes : used + (size_t)n;
     }
-    return hf__line("%d of the %d nodes must agree, and too few can%s", q->majority, q->count,
+    return hf__line("%d of the %d nodes must agree, but too few can%s", q->majority, q->count,
                     nodes);
 }

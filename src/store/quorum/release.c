@@ -1,12 +1,10 @@
-/*
- * RELEASE: said to all. It is done when a majority has answered; the others then have a moment, so that a
- * client which closes behind it leaves nothing on a node that is only slower. What was not answered is
- * said again until it is, or until the lease is surely over.
- */
+/* RELEASE goes to all nodes. It is decided when a majority has answered. The other nodes then have
+   a short time, so that a client that closes next leaves no hold on a slower node. A node that does
+   not answer gets the release again, until it answers or the lease has ended. */
 #include "base/error.h"
 #include "store/quorum/quorum_op.h"
 
-#define MOMENT (2 * HF__MS) /* and three times as long as a majority took */
+#define GRACE (2 * HF__MS) /* plus three times what a majority took */
 
 typedef struct release_tally {
     int done, lost, pending;
@@ -25,22 +23,23 @@ static release_tally count_votes(const hf__quorum_op *qop) {
     return t;
 }
 
-/* Those that have not answered are forgotten here: the caller will say it again, to all. */
+/* The votes without an answer are dropped here: the caller will retry with all nodes. */
 static void complete_unreachable(hf__quorum_op *qop, hf_result result, char *detail) {
     for (int i = 0; i < qop->q->count; i++)
         if (qop->votes[i].state == HF__VOTE_OWED) qop->votes[i].state = HF__VOTE_NONE;
     hf__quorum_op_complete(qop, result, detail);
 }
 
-/* So many did not have it that there was no majority: it was lost before. Else a majority must have had it: another
-   may have held it on those that did not, and on those that do not answer. */
+/* If so many nodes did not have the hold that there was no majority, it was lost before. Otherwise
+   a majority must have had it: another client may have held it on nodes that did not have ours, and
+   on nodes that do not answer. */
 static void complete_release(hf__quorum_op *qop, const release_tally *t) {
     hf__quorum *q = qop->q;
-    bool heard = t->done + t->lost >= q->majority;
+    bool answered_count = t->done + t->lost >= q->majority;
     qop->op->outcome_unknown = false;
     if (t->done >= q->majority) {
         hf__quorum_op_complete(qop, HF_OK, NULL);
-    } else if (heard) {
+    } else if (answered_count) {
         qop->op->outcome_unknown = t->done && q->count - t->lost >= q->majority;
         hf__quorum_op_complete(qop, HF_LOST, NULL);
     } else {
@@ -53,23 +52,23 @@ static void complete_release(hf__quorum_op *qop, const release_tally *t) {
     }
 }
 
-/* Of an undoing: its caller has its answer, and only waits for it to be done. */
+/* The caller's operation has its result already, and only waits for the undo. */
 static void complete_undo(hf__quorum_op *qop) {
     hf__op *op = qop->op;
     qop->op = NULL;
     hf__quorum_complete(qop->q, op, op->result, op->detail);
 }
 
-static void decide(hf__quorum_op *qop, hf__time now) {
+static void decide_release(hf__quorum_op *qop, hf__time now) {
     release_tally t = count_votes(qop);
-    if (!t.pending && qop->told_result) {
+    if (!t.pending && qop->has_result) {
         complete_undo(qop);
     } else if (!t.pending) {
         complete_release(qop, &t);
-    } else if (!qop->enough && !qop->told_result &&
+    } else if (!qop->enough && !qop->has_result &&
                (t.done >= qop->q->majority || qop->q->count - t.lost < qop->q->majority)) {
         qop->enough = true;
-        qop->decide_by = hf__sooner(qop->decide_by, now + MOMENT + 3 * (now - qop->began));
+        qop->decide_by = hf__sooner(qop->decide_by, now + GRACE + 3 * (now - qop->began));
     }
 }
 
@@ -80,16 +79,17 @@ static void note_answer(hf__quorum_op *qop, hf__vote *v, hf__time now) {
     v->state = HF__VOTE_OWED;
 }
 
-static const hf__quorum_rules rules = {note_answer, decide};
+static const hf__quorum_rules rules = {note_answer, decide_release};
 
-/* From now on nothing is asked for on behalf of this number. */
+/* From now on no ACQUIRE or RAISE_TOKEN is sent for this acquire id. */
 static void stop_acquires(hf__quorum *q, uint64_t acquire_id) {
     for (hf__quorum_op *qop = q->acquires; qop; qop = qop->next)
         if (qop->acquire_id == acquire_id) qop->over = true;
 }
 
-/* An ACQUIRE that is under way there may be executed after this, on the same connection: a node that does not
-   know the script yet is sent it again, and so is one that was told too late. */
+/* An ACQUIRE that is in flight may be executed after this release, even on the same connection. A
+   node that does not know the script yet gets it again, and so does a node that answered that it
+   was too late. */
 static hf__time under_way_until(const hf__quorum *q, ptrdiff_t node, uint64_t acquire_id) {
     hf__time until = 0;
     for (const hf__quorum_op *qop = q->acquires; qop; qop = qop->next) {
@@ -100,11 +100,12 @@ static hf__time under_way_until(const hf__quorum *q, ptrdiff_t node, uint64_t ac
     return until;
 }
 
-static void submit_release(hf__vote *v, hf__time bury, hf__time now) {
+static void submit_release(hf__vote *v, hf__time tombstone_until, hf__time now) {
     const hf__quorum_op *qop = v->qop;
     hf__time late = hf__vote_node(v)->late_until;
-    bury = hf__later(bury, under_way_until(qop->q, v - qop->votes, qop->acquire_id));
-    v->op.tombstone_until = hf__later(bury, late > now ? late : 0);
+    tombstone_until =
+        hf__later(tombstone_until, under_way_until(qop->q, v - qop->votes, qop->acquire_id));
+    v->op.tombstone_until = hf__later(tombstone_until, late > now ? late : 0);
     hf__vote_submit(v, HF__RELEASE, now);
 }
 
@@ -122,7 +123,7 @@ void hf__quorum_release(hf__quorum *q, hf__op *op, hf__time now) {
     hf__quorum_op_schedule(qop, now);
 }
 
-/* The node has it, or may have it now or later. */
+/* The node holds it, or may do so now or later. */
 static bool may_hold(const hf__vote *v) {
     return v->state == HF__VOTE_SENT || v->maybe || v->verdict == HF__VERDICT_GRANTED ||
            v->verdict == HF__VERDICT_AGREED;
@@ -139,15 +140,15 @@ void hf__quorum_undo(hf__quorum_op *of, hf__op *op, hf__time now) {
                             .held_since = of->began,
                             .expired_by = hf__after_ms(latest, of->lease_ms + of->lease_ms / 50)};
     hf__quorum_op *qop = hf__quorum_op_new(q, &rules, &release, now);
-    if (!qop) { /* the lease ends it */
+    if (!qop) { /* the end of the lease undoes it */
         if (op) hf__quorum_complete(q, op, op->result, op->detail);
         return;
     }
     qop->op = op;
-    qop->told_result = true;
-    qop->decide_by = now + MOMENT + 3 * (now - of->began);
+    qop->has_result = true;
+    qop->decide_by = now + GRACE + 3 * (now - of->began);
     for (int i = 0; i < q->count; i++)
         if (may_hold(&of->votes[i])) submit_release(&qop->votes[i], 0, now);
-    if (qop->op) decide(qop, now);
+    if (qop->op) decide_release(qop, now);
     hf__quorum_op_schedule(qop, now);
 }

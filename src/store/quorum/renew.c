@@ -1,10 +1,10 @@
 /*
- * RENEW: kept where a majority says so. A node that does not have the hold is then given it again, if it
- * is free there: one that was away when it was taken, or that came back without its data. That counts
- * from the next renewal on. Without a majority nothing is taken anywhere.
+ * RENEW succeeds if a majority has renewed. Then nodes that do not have the hold get it again, if
+ * the lock is free there: they were unreachable at the acquire, or lost their data. They count from
+ * the next renewal on. Without a majority nothing is acquired anywhere.
  *
- * The age of a node does not matter here. A hold that was good until now has kept all others out, and a node
- * that has it keeps them out from now on, whatever it may have forgotten.
+ * The uptime of a node does not matter here. A hold that is valid until now has excluded all
+ * others. A node that has the hold excludes them from now on, whatever data it may have lost.
  */
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ static void acquire_again(hf__vote *v, hf__time now) {
     hf__vote_submit(v, HF__ACQUIRE, now);
 }
 
-static void decide(hf__quorum_op *qop, hf__time now) {
+static void decide_renew(hf__quorum_op *qop, hf__time now) {
     int kept = 0, lost = 0, pending = 0;
     hf__quorum *q = qop->q;
     for (int i = 0; i < q->count; i++) {
@@ -64,7 +64,7 @@ static void note_answer(hf__quorum_op *qop, hf__vote *v, hf__time now) {
         hf__vote_raise(v, now);
 }
 
-static const hf__quorum_rules rules = {note_answer, decide};
+static const hf__quorum_rules rules = {note_answer, decide_renew};
 
 void hf__quorum_renew(hf__quorum *q, hf__op *op, hf__time now) {
     op->sent_at = now;

@@ -1275,8 +1275,8 @@ MUTATIONS = [
     Mutation(
         "a quorum shows the token of an earlier ownership",
         "store/quorum/inspect.c",
-        "qop->sights[i].token < qop->sights[best].token",
-        "qop->sights[i].token > qop->sights[best].token",
+        "qop->infos[i].token < qop->infos[best].token",
+        "qop->infos[i].token > qop->infos[best].token",
         ("fault_quorum", "B27_*"),
     ),
     Mutation(

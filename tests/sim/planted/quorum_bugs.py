@@ -23,7 +23,8 @@ BUGS = [
         "v->state = [[HF__VOTE_OWED]];",
         "HF__VOTE_ANSWERED"),
     Bug("a retried acquire takes effect after its release", RELEASE,
-        "bury = hf__later(bury, [[under_way_until(qop->q, v - qop->votes, qop->acquire_id)]]);",
+        "tombstone_until = hf__later(tombstone_until,"
+        " [[under_way_until(qop->q, v - qop->votes, qop->acquire_id)]]);",
         "(hf__time)0", first=720),
     Bug("a node back without data votes at once", QUORUM_OP,
         "return [[n->known && at < hf__after_ms(n->born, q->config.rejoin_ms)]];",
@@ -39,9 +40,9 @@ BUGS = [
         "([[n->known && n->link == s->link]])",
         "n->known"),
     Bug("a node's age is rounded up by a second", QUORUM,
-        "n->born = [[said && n->age.uptime_ms > 1000 ? now - (n->age.uptime_ms - 1000) * HF__MS : "
-        "now]];",
-        "said ? now - (n->age.uptime_ms + 1000) * HF__MS : now"),
+        "n->born = [[reported && n->uptime_op.uptime_ms > 1000"
+        " ? now - (n->uptime_op.uptime_ms - 1000) * HF__MS : now]];",
+        "reported ? now - (n->uptime_op.uptime_ms + 1000) * HF__MS : now"),
     Bug("half of the nodes count as a majority", QUORUM,
         "q->majority = [[count / 2 + 1]];",
         "count / 2"),
