@@ -307,7 +307,7 @@ MUTATIONS = [
     Mutation(
         "a grant that came too late is kept",
         GRANT,
-        "    /* Nobody wants it any more, or the answer came when the lease may have run out. */\n",
+        "    /* The wait is over, or the answer came when the lease may have expired. */\n",
         "    if (w && w->try_once) op->acquire_id = 0;\n",
         ("fault_pauses", "F01_a_grant_answered*"),
     ),
@@ -419,8 +419,8 @@ MUTATIONS = [
     Mutation(
         "what was lost is not let go of",
         ANSWER,
-        "    if (!e->core->store->expires) /*",
-        "    if (e->core->closing) /*",
+        "    if (!e->core->store->expires)\n",
+        "    if (e->core->closing)\n",
         ("file_breaking", "B26_a_client_may_break*"),
     ),
     Mutation(
@@ -697,7 +697,7 @@ MUTATIONS = [
     Mutation(
         "a wait that gives up does not leave the line, nor passes a grant on",
         WAIT,
-        "hf__entry_add_pending_leave(e, w->acquire_id, w->queued_until); /* it leaves the line */",
+        "hf__entry_add_pending_leave(e, w->acquire_id, w->queued_until); /* it leaves the queue */",
         "",
         ("fault_line", "B20_a_grant_that_a_cancelled*"),
     ),

@@ -251,7 +251,7 @@ BUGS = [
         "local text, mark = digits(token), waiting and ' q' or ''",
         "local text, mark = digits(token), ''"),
     Bug("who leaves does not pass a grant on", WAIT,
-        "[[hf__entry_add_pending_leave(e, w->acquire_id, w->queued_until);]] /* it leaves the line */",
+        "[[hf__entry_add_pending_leave(e, w->acquire_id, w->queued_until);]] /* it leaves the queue */",
         ""),
     Bug("a place that was not heard of is forgotten", WAIT,
         "return [[e->core->store->can_hand_off ? hf__later(gone, hf__after_ms(latest, HF__QUEUE_ENTRY_MS)) : gone]];",
