@@ -1464,8 +1464,8 @@ MUTATIONS = [
     Mutation(
         "a buffer gives back what is needed again at once",
         "base/buffer.c",
-        "if (was_empty || ++b->emptied < LOOK_EVERY) return;",
-        "if (!was_empty && ++b->emptied < LOOK_EVERY) return;",
+        "if (was_empty || ++b->emptied < CHECK_EVERY) return;",
+        "if (!was_empty && ++b->emptied < CHECK_EVERY) return;",
         ("unit_base_structures", "*needed_again*"),
     ),
     Mutation(
@@ -1541,8 +1541,8 @@ MUTATIONS = [
     Mutation(
         "who a loop has answers for sleeps on while it calls back",
         "client/loop.c",
-        "(void)hf__flush_wakeups(c); /* a callback",
-        "/* a callback",
+        "wait for a thread that this wakes */\n            (void)hf__flush_wakeups(c);",
+        "wait for a thread that this wakes */",
         ("fault_loop", "B05_a_callback_of_a_loop_may_wait*"),
     ),
     Mutation(
@@ -1577,7 +1577,7 @@ MUTATIONS = [
     Mutation(
         "a cancel that cannot be taken out is told for ever",
         ASYNC,
-        "taken_out = epoll_ctl(c->cancel_epoll, EPOLL_CTL_DEL, cancel->fd, NULL) == 0;",
+        "removed = epoll_ctl(c->cancel_epoll, EPOLL_CTL_DEL, cancel->fd, NULL) == 0;",
         "epoll_ctl(c->cancel_epoll, EPOLL_CTL_DEL, cancel->fd, NULL);",
         ("oom", "memory", "B07_a_cancel_ends_async_waits"),
     ),
