@@ -1,4 +1,4 @@
-/* Acquiring: check, copy, hand to the core, wait. */
+/* Acquiring one name: check, copy, pass to the core, wait. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,20 +88,20 @@ hf_result hf__acquire_prepare(hf_client *c, hf__wait *w, const hf_options *o) {
         w->hold = NULL;
         return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
     }
-    atomic_fetch_add(&c->refs, 1); /* the handle's: on_lost may release it before we return */
+    atomic_fetch_add(&c->refs, 1); /* for the handle: on_lost may release it before we return */
     w->hold->client = c;
     w->hold->fork_generation = c->fork_generation;
     return HF_OK;
 }
 
 void hf__acquire_undo(hf_client *c, hf__wait *w) {
-    if (w->hold) atomic_fetch_sub(&c->refs, 1); /* the user's is left */
+    if (w->hold) atomic_fetch_sub(&c->refs, 1); /* the user's reference is left */
     free(w->hold);
     hf__ownership_unref(w->ownership);
 }
 
-static hf_result acquire(hf_client *c, const char *name, size_t length, const hf_options *o,
-                         hf__wait *w) {
+static hf_result acquire_waiting(hf_client *c, const char *name, size_t length, const hf_options *o,
+                                 hf__wait *w) {
     if (o->cancel && atomic_load(&o->cancel->fired)) {
         c->core.stats.refused++;
         return hf__fail(HF_CANCELLED, "the cancel was fired before the call began");
@@ -109,7 +109,7 @@ static hf_result acquire(hf_client *c, const char *name, size_t length, const hf
     hf_result r = hf__acquire_prepare(c, w, o);
     if (r) return r;
     hf__time now = hf__now();
-    /* What was exported was nobody's till now. */
+    /* An exported hold had no owner until now. */
     hf__acquire_fill(w, c, o, w->exported ? hf__owner_fresh() : hf__owner_of(o), now);
     hf__core_acquire(&c->core, w, name, length, now);
     hf__awaited how = hf__await(c, &w->call, hf__wait_until(&c->core, w), o->cancel);
@@ -126,7 +126,7 @@ hf_result hf__acquire(hf_client *c, const char *name, size_t length, hf_options 
     if (!r) r = hf__lease_fits(c, hf__lease_of(c, o), &o->wait_ms, o->cancel);
     if (r) return r;
     hf__wait w = {.exported = exported};
-    r = acquire(c, name, length, o, &w);
+    r = acquire_waiting(c, name, length, o, &w);
     if (r == HF_OK) {
         *hold = w.hold;
         return r;

@@ -1,4 +1,4 @@
-/* What a user does with a hold. */
+/* Operations on a hold: release, extend, upgrade, and queries. */
 #include "client/hold.h"
 
 #include <stdlib.h>
@@ -31,8 +31,8 @@ hf_hold *hf_ref(hf_hold *hold) {
     return hold;
 }
 
-/* While a handle is not released others find it through its own: the last reference is dropped under
-   the mutex, after the release. False if it was not the last after all. */
+/* Other threads find an unreleased handle through its ownership. So the last reference is dropped
+   under the mutex, after the release. False: it was not the last one after all. */
 static bool drop_last(hf_client *c, hf_hold *hold) {
     pthread_mutex_lock(&c->mutex);
     bool last = atomic_load(&hold->refs) == 1;
@@ -124,7 +124,7 @@ static hf_result extend_one(hf_client *c, hf__ownership *ownership, int64_t leas
     return hf__call_result(&call);
 }
 
-/* One after the other: what comes of the first that fails is what came of it. */
+/* One after the other. The first failure is the result. */
 static hf_result extend_held(hf_client *c, const hf_hold *hold, int64_t lease_ms) {
     hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
     hf_result r = HF_OK;
@@ -205,7 +205,7 @@ static hf_result downgrade_held(hf_client *c, hf__ownership *ownership) {
     }
     hf_result r = hf__call_result(&call);
     bool known = r == HF_OK || r == HF_LOST || r == HF_NOT_HELD || r == HF_CLOSED;
-    return known ? r : HF_UNKNOWN_OUTCOME; /* the store is told again */
+    return known ? r : HF_UNKNOWN_OUTCOME; /* the store is told again later */
 }
 
 hf_result hf_downgrade(hf_hold *hold) {
@@ -228,13 +228,13 @@ hf_result hf_downgrade(hf_hold *hold) {
     return r;
 }
 
-/* ---- Knowing ---- */
+/* ---- Queries ---- */
 
 static bool is_usable(const hf_hold *hold) {
     return hold && !atomic_load_explicit(&hold->released, memory_order_acquire) && !is_forked(hold);
 }
 
-/* Until when all of it is good; 0: it is not. */
+/* Until when all parts are valid; 0: not all are. */
 static hf__time valid_until(const hf_hold *hold, hf__time now) {
     hf__time until = HF__NEVER;
     if (!is_usable(hold)) return 0;
@@ -274,8 +274,8 @@ const char *hf_why_lost(const hf_hold *hold) {
     return why;
 }
 
-/* Looks at all of it, as of now. */
-static bool lost(const hf_hold *hold) {
+/* Checks all parts, as of now. */
+static bool any_part_lost(const hf_hold *hold) {
     bool any = false;
     for (unsigned i = 0; i < hf__parts(hold); i++) {
         hf__ownership *ownership = hf__part_at(hold, i)->ownership;
@@ -290,7 +290,7 @@ int32_t hf_lost_fd(hf_hold *hold) {
     hf_client *c = hold->client;
     int *fd = hold->bundle ? &hold->bundle->lost_fd : &hold->ownership->lost_fd;
     pthread_mutex_lock(&c->mutex);
-    bool is_lost = lost(hold);
+    bool is_lost = any_part_lost(hold);
     if (*fd < 0) *fd = hf__event_new();
     if (is_lost) hf__event_set(*fd);
     hf__run_once(c, NULL);

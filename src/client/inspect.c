@@ -1,4 +1,4 @@
-/* Operations that concern no hold of ours: looking and breaking. */
+/* Operations that concern no hold of ours: inspecting, breaking, statistics. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 /* ---- Inspecting ---- */
 
-/* An info and all that it points at are one allocation. */
+/* An info and everything it points at, in one allocation. */
 typedef struct inspection {
     hf_info info;
     hf__lock_info lock_info;
@@ -30,7 +30,7 @@ static void fill_waiters(inspection *made) {
 }
 
 void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX], const hf__lock_info *s) {
-    *info = (hf_info){.held = s->held, /* of a free lock all is zero and "" */
+    *info = (hf_info){.held = s->held, /* for a free lock all fields are zero and "" */
                       .kind = s->kind,
                       .count = s->count,
                       .waiting = s->waiter_count,
@@ -55,7 +55,7 @@ void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX], const hf__
                                  .label = ""};
 }
 
-/* Who the holder is, and who waits; as far as there is time for it. */
+/* Look up the identities of holder and waiters, as far as time allows. */
 static hf_result identify_clients(hf_client *c, hf__exchange *l, inspection *made, hf__time until) {
     hf__lock_info *s = &made->lock_info;
     l->op.verb = HF__CLIENT_INFO;
@@ -127,13 +127,13 @@ hf_result hf_break(hf_client *c, const char *name, uint64_t token) {
                     l.op.token, token);
 }
 
-/* ---- Where ---- */
+/* ---- Location ---- */
 
 const char *hf_where(hf_client *c) {
     return c && c->store->location ? c->store->location : "";
 }
 
-/* ---- Counting ---- */
+/* ---- Statistics ---- */
 
 hf_result hf_stats_get_v(hf_client *c, hf_stats *stats, size_t size) {
     if (!stats) return hf__fail(HF_INVALID, "hf_stats_get needs somewhere to put the counters");

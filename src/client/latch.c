@@ -1,8 +1,11 @@
 /*
- * Latches. To set and to count are one exchange each, repeated under the same number until it is
- * answered; of one name a client has one under way at a time, since the store remembers the highest
- * number of a client and takes lower ones for done. To wait is to look, again and again: when the
- * store says to, and sooner when something was heard.
+ * Latches.
+ *
+ * Setting and counting down are one exchange each, repeated under the same acquire id until it is
+ * answered. A client changes one latch by one exchange at a time, because the store remembers only
+ * the highest id of a client, and treats lower ids as done.
+ *
+ * Waiting polls the latch: at the times that the store names, and sooner after a notification.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,20 +14,20 @@
 #include "client/options.h"
 #include "client/watch.h"
 
-#define AGAIN ((hf_result)-1) /* no result: look again, in a while */
+#define POLL_AGAIN ((hf_result)-1) /* not a result: poll again later */
 
 #define RETRY_FIRST (5 * HF__MS)
-#define RETRY_MOST  (100 * HF__MS)
+#define RETRY_MAX   (100 * HF__MS)
 
-static hf__time backoff(uint32_t tries) {
+static hf__time retry_delay(uint32_t tries) {
     hf__time span = RETRY_FIRST << (tries < 5 ? tries : 5);
-    return span < RETRY_MOST ? span : RETRY_MOST;
+    return span < RETRY_MAX ? span : RETRY_MAX;
 }
 
-/* ---- Setting and counting ---- */
+/* ---- Setting and counting down ---- */
 
 struct hf__change {
-    hf__change *next; /* who came later */
+    hf__change *next; /* the one that came later */
     const char *name;
     size_t length;
     hf__call turn; /* finished when those before it have ended */
@@ -40,7 +43,7 @@ static void leave_turns(hf_client *c, hf__change *me) {
     *link = next;
     while (next && !same_latch(me, next)) next = next->next;
     for (const hf__change *it = c->changes; next && it != next; it = it->next)
-        if (same_latch(it, next)) return; /* one that stopped waiting: there are others before */
+        if (same_latch(it, next)) return; /* `me` stopped waiting: there are others before `next` */
     if (next && !next->turn.done) hf__call_finish(&c->core, &next->turn, HF_OK, NULL);
 }
 
@@ -55,25 +58,25 @@ static hf_result take_turn(hf_client *c, hf__change *me, hf__time until) {
                     "the store did not answer in time what others of this client have asked for");
 }
 
-/* A moment, in which the client goes on. */
+/* Sleep, while the client goes on working. */
 static void pause_for(hf_client *c, hf__time span, hf__time until) {
     hf__call never = {0};
     (void)hf__await(c, &never, hf__sooner(hf__now() + span, until), NULL);
 }
 
-/* Until it is answered; the number is the same each time. */
+/* Repeat until it is answered; the acquire id is the same each time. */
 static hf_result exchange_until_answered(hf_client *c, hf__exchange *exchange, hf__time until) {
-    bool maybe = false;
+    bool sent_unanswered = false;
     hf_result r;
     for (uint32_t tries = 0;; tries++) {
         r = hf__exchange_run(c, exchange, until);
-        maybe |= exchange->op.outcome_unknown;
+        sent_unanswered |= exchange->op.outcome_unknown;
         if (r != HF_UNREACHABLE || c->closed || hf__now() >= until) break;
-        pause_for(c, backoff(tries), until);
+        pause_for(c, retry_delay(tries), until);
     }
     if (r == HF_TIMEOUT)
         r = hf__fail(HF_UNREACHABLE, "the store got to it too late, and did nothing");
-    bool unknown = maybe && r != HF_OK && r != HF_NOT_HELD;
+    bool unknown = sent_unanswered && r != HF_OK && r != HF_NOT_HELD;
     return unknown ? hf__fail(HF_UNKNOWN_OUTCOME,
                               "the store did not answer whether the latch was changed; look at it "
                               "with hf_latch_left before changing it again")
@@ -99,7 +102,7 @@ static hf_result change_latch(hf_client *c, hf__verb verb, const char *name, hf_
         r = exchange_until_answered(c, &exchange, until);
     }
     leave_turns(c, &me);
-    hf__run_once(c, NULL); /* the next one's turn is told */
+    hf__run_once(c, NULL); /* wakes the next one */
     hf__call_end(c);
     return r;
 }
@@ -148,7 +151,7 @@ hf_result hf_latch_left(hf_client *c, const char *name, uint32_t *left) {
 
 /* ---- Waiting ---- */
 
-/* What the store has while it looks: it may outlive the wait. */
+/* The store may have this longer than the wait lasts. */
 typedef struct latch_request {
     hf__exchange exchange; /* first: see hf__exchange_complete */
     hf__latch latch;
@@ -161,10 +164,10 @@ typedef struct latch_wait {
     const hf_cancel *cancel;
     bool try_once;
     hf__time until;
-    hf__time again;        /* when to look next */
-    hf__time outage_since; /* the store has not answered since; 0: it did */
+    hf__time poll_at;      /* when to poll next */
+    hf__time outage_since; /* the store has not answered since then; 0: it answers */
     uint32_t attempt, tries;
-    uint64_t round; /* the one that it found; 0: it has not been told yet */
+    uint64_t round; /* the round at the first answer; 0: no answer yet */
     uint32_t left;
 } latch_wait;
 
@@ -182,7 +185,7 @@ static latch_request *latch_request_new(const latch_wait *w) {
     return g;
 }
 
-/* The wait ends before it is open. */
+/* The wait ends before the latch is open. */
 static hf_result report_time_up(const latch_wait *w) {
     const hf__store *store = w->client->store;
     if (w->outage_since || !w->round) {
@@ -200,7 +203,7 @@ static hf_result wait_ended(const latch_wait *w, hf__awaited how) {
     return report_time_up(w);
 }
 
-/* A round has come to its end that began no earlier than the one it found. */
+/* The wait is over when the round it joined, or a later one, is complete. */
 static hf_result evaluate_latch(latch_wait *w, const latch_request *g) {
     w->outage_since = 0;
     w->tries = 0;
@@ -210,8 +213,8 @@ static hf_result evaluate_latch(latch_wait *w, const latch_request *g) {
     if (w->try_once) return report_time_up(w);
     w->attempt++;
     hf_client *c = w->client;
-    w->again = hf__now() + hf__jitter(&c->core.rand, g->exchange.op.retry_ms * HF__MS);
-    return AGAIN;
+    w->poll_at = hf__now() + hf__jitter(&c->core.rand, g->exchange.op.retry_ms * HF__MS);
+    return POLL_AGAIN;
 }
 
 static hf_result handle_no_answer(latch_wait *w, hf__time sent_at, const char *detail) {
@@ -221,8 +224,8 @@ static hf_result handle_no_answer(latch_wait *w, hf__time sent_at, const char *d
     if (!w->outage_since) w->outage_since = sent_at;
     hf__time patience = (w->try_once ? config->command_timeout_ms : config->outage_ms) * HF__MS;
     if (now < w->outage_since + patience) {
-        w->again = hf__sooner(now + backoff(w->tries++), w->outage_since + patience);
-        return AGAIN;
+        w->poll_at = hf__sooner(now + retry_delay(w->tries++), w->outage_since + patience);
+        return POLL_AGAIN;
     }
     return detail && c->store->up ? hf__fail_line(HF_UNREACHABLE, detail) : report_time_up(w);
 }
@@ -258,8 +261,8 @@ static hf_result wait_open(latch_wait *w) {
     for (;;) {
         if (c->closed) return hf__fail_line(HF_CLOSED, NULL);
         hf_result r = get_latch(w);
-        if (r != AGAIN) return r;
-        hf__awaited how = hf__watch_wait(c, &w->watch, hf__sooner(w->again, w->until), w->cancel);
+        if (r != POLL_AGAIN) return r;
+        hf__awaited how = hf__watch_wait(c, &w->watch, hf__sooner(w->poll_at, w->until), w->cancel);
         if (how == HF__FIRED || (how == HF__TIME_UP && hf__now() >= w->until))
             return wait_ended(w, how);
     }

@@ -1,6 +1,8 @@
 /*
- * Leaders. To campaign is to acquire, and then to say something under the token of the hold: the
- * store takes it only while that hold is there, and shows it only with that token.
+ * Leaders.
+ *
+ * To campaign is to acquire the mutex, and then to publish a value under the token of the hold. The
+ * store accepts the value only while that hold exists, and returns it only with that token.
  */
 #include "client/leader.h"
 
@@ -10,7 +12,7 @@
 #include "client/exchange.h"
 #include "client/options.h"
 
-/* ---- Saying ---- */
+/* ---- Proclaiming ---- */
 
 static hf_result check_value(const void *value, size_t length) {
     if (length > HF_VALUE_MAX)
@@ -30,7 +32,7 @@ static hf_result check_hold(const hf_hold *hold) {
     return hf__fail_line(r, atomic_load(&ownership->lost_reason));
 }
 
-/* The store knows it no more: see to it at once. */
+/* The store does not have the hold any more: check it at once. */
 static void verify_ownership(hf_client *c, hf__ownership *ownership) {
     if (!ownership->entry) return;
     ownership->verify = true;
@@ -47,7 +49,7 @@ static hf_result publish_value(hf_client *c, hf__ownership *ownership,
                                     .acquire_id = ownership->acquire_id,
                                     .token = ownership->token,
                                     .leader_value = leader_value}};
-    char name[HF_NAME_MAX]; /* the entry may be gone before the store has answered */
+    char name[HF_NAME_MAX]; /* the entry may be freed before the store answers */
     memcpy(name, exchange.op.name, exchange.op.name_length);
     exchange.op.name = name;
     hf_result r =
@@ -96,7 +98,8 @@ hf_result hf_campaign_v(hf_client *c, const char *name, const void *value, size_
     if (!hold) return hf__fail(HF_INVALID, "hf_campaign needs somewhere to put the hold");
     *hold = NULL;
     hf_result r = check_campaign(options, size, value, length);
-    if (!r) r = hf__call_begin_latch_leader(c); /* before a wait for what could not be led with */
+    /* before waiting for a lock that could not be used to lead */
+    if (!r) r = hf__call_begin_latch_leader(c);
     if (r) return r;
     hf__call_end(c);
     r = hf_acquire_v(c, name, options, size, hold);
@@ -110,7 +113,7 @@ hf_result hf_campaign_v(hf_client *c, const char *name, const void *value, size_
     return hf__fail_line(r, detail);
 }
 
-/* ---- Asking ---- */
+/* ---- Querying ---- */
 
 void hf__leader_answer_fill(hf__leader_answer *led) {
     const hf__lock_info *s = &led->lock_info;
