@@ -178,8 +178,8 @@ static hf_result set_duration(hf__url *url, const struct option *option, const c
     int64_t ms;
     if (!hf__duration_parse(value, &ms))
         return hf__fail(HF_INVALID,
-                        "%s=%.40s in the URL is no duration; write a number above zero "
-                        "and its unit: 500ms, 30s, 5m or 1h",
+                        "%s=%.40s in the URL is not a duration; write a number above zero with a "
+                        "unit: 500ms, 30s, 5m or 1h",
                         option->name, value);
     if (ms > option->max)
         return hf__fail(HF_INVALID, "%s=%.40s in the URL is too long: %" PRId64 "h at most",
@@ -190,8 +190,8 @@ static hf_result set_duration(hf__url *url, const struct option *option, const c
 
 static hf_result set_word(hf__url *url, const struct option *option, const char *value) {
     if (strcmp(value, words[option->max].word) != 0)
-        return hf__fail(HF_INVALID, "%s in the URL can only be %s; leave it out to %s",
-                        option->name, words[option->max].word, words[option->max].otherwise);
+        return hf__fail(HF_INVALID, "%s in the URL can only be %s; omit it to %s", option->name,
+                        words[option->max].word, words[option->max].otherwise);
     *(bool *)((char *)url + option->offset) = true;
     return HF_OK;
 }
@@ -201,10 +201,10 @@ static hf_result set_option(hf__url *url, const struct option *option, char **va
     if (option->type == WORD) return set_word(url, option, *value);
     if (option->type == NUMBER) {
         if (*(int32_t *)((char *)url + option->offset))
-            return hf__fail(HF_INVALID, "the URL says twice which %s it means", option->name);
+            return hf__fail(HF_INVALID, "the URL sets %s twice", option->name);
         if (parse_number(*value, option->max, (int32_t *)((char *)url + option->offset)))
             return HF_OK;
-        return hf__fail(HF_INVALID, "%s=%s in the URL is no number from 0 to %d", option->name,
+        return hf__fail(HF_INVALID, "%s=%s in the URL is not a number from 0 to %d", option->name,
                         *value, (int)option->max);
     }
     size_t length = strlen(*value);
@@ -272,8 +272,7 @@ static hf_result parse_user(hf__url *url, const char *text, size_t length) {
     if (r) return r;
     if (url->password && (!*url->password || strlen(url->password) > HF__PASSWORD_MAX))
         return hf__fail(HF_INVALID,
-                        "the URL's password must have 1 to %d bytes; leave out the "
-                        "':' for none",
+                        "the URL's password must have 1 to %d bytes; omit the ':' for no password",
                         HF__PASSWORD_MAX);
     return HF_OK;
 }
@@ -281,8 +280,8 @@ static hf_result parse_user(hf__url *url, const char *text, size_t length) {
 static hf_result parse_port(const char *text, int32_t *port) {
     if (!*text) return HF_OK;
     if (*text == ':' && parse_number(text + 1, 65535, port) && *port) return HF_OK;
-    return hf__fail(HF_INVALID, "the URL's port must be a number from 1 to 65535; an IPv6 address "
-                                "stands in brackets, and a '/' in a password is written %%2F");
+    return hf__fail(HF_INVALID, "the URL's port must be a number from 1 to 65535; write an IPv6 "
+                                "address in brackets, and a '/' in a password as %%2F");
 }
 
 static hf_result parse_host(const char *text, char **name, int32_t *port_number) {
@@ -313,7 +312,7 @@ static hf_result parse_hosts(hf__url *url, char *text, const char *what, int32_t
         hf_result r = parse_host(text, &host->name, &host->port);
         if (r) return r;
         if (!host->name)
-            return hf__fail(HF_INVALID, "the URL's list of %s has an empty place", what);
+            return hf__fail(HF_INVALID, "the URL's list of %s has an empty element", what);
     }
     return HF_OK;
 }
@@ -326,7 +325,7 @@ static bool on_quorum(const hf__url *url) {
 static hf_result check_nodes(const hf__url *url, int count) {
     if (count < NODES_MIN)
         return hf__fail(HF_INVALID,
-                        "a quorum needs %d to %d nodes, each a server of its own: "
+                        "a quorum needs %d to %d nodes, each an independent server: "
                         "redis+quorum://HOST,HOST,HOST",
                         NODES_MIN, HF__HOSTS_MAX);
     for (int i = 0; i < count; i++)
@@ -377,7 +376,7 @@ static hf_result parse_sentinel(hf__url *url, char *text) {
     char *slash = strchr(text, '/');
     if (slash) *slash++ = '\0';
     if (!slash || !*slash || *slash == '/')
-        return hf__fail(HF_INVALID, "a URL of Sentinels ends with what they call the primary: "
+        return hf__fail(HF_INVALID, "a Sentinel URL ends with the primary's name: "
                                     "redis+sentinel://HOST,HOST,HOST/mymaster");
     if (strchr(slash, '@')) /* it may end a password that contains '/' */
         return hf__fail(HF_INVALID, "the URL has an '@' after a '/'; in a password write '/' as "
@@ -470,12 +469,13 @@ static hf_result parse_copy(hf__url *url, char *copy, size_t scheme_length) {
 static hf_result unknown_scheme(const char *text) {
     size_t length = strcspn(text, ":/?@");
     if (strncmp(text + length, "://", 3) != 0) /* localhost:6379, redis:host, a bare name */
-        return hf__fail(HF_INVALID, "a store is named by a URL: redis://HOST:PORT, rediss://HOST, "
-                                    "redis+unix:///PATH, redis+sentinel://HOST,HOST/NAME, "
-                                    "redis+cluster://HOST,HOST, redis+quorum://HOST,HOST,HOST, "
-                                    "file:, file:///DIRECTORY or memory:");
+        return hf__fail(
+            HF_INVALID,
+            "a store is named by a URL: redis://HOST:PORT, rediss://HOST, redis+unix:///PATH, "
+            "redis+sentinel://HOST,HOST/NAME, redis+cluster://HOST,HOST, "
+            "redis+quorum://HOST,HOST,HOST, file:, file:///DIRECTORY or memory:");
     return hf__fail(HF_UNSUPPORTED,
-                    "the scheme '%.*s:' is not one of this build; it has redis://, rediss://, "
+                    "this build does not support the scheme '%.*s:'; it has redis://, rediss://, "
                     "redis+unix://, redis+sentinel://, rediss+sentinel://, redis+cluster://, "
                     "rediss+cluster://, redis+quorum://, rediss+quorum://, file: and memory:",
                     (int)(length > 32 ? 32 : length), text);

@@ -14,19 +14,18 @@ static hf_result permits_check(const hf_options *o) {
         return hf__fail(HF_INVALID, "a capacity of %u is not between 1 and %d", o->capacity,
                         HF_PERMITS_MAX);
     if (o->permits > o->capacity)
-        return hf__fail(HF_INVALID, "%u permits can never be had of a capacity of %u", o->permits,
+        return hf__fail(HF_INVALID, "%u permits are more than the capacity of %u", o->permits,
                         o->capacity);
     return HF_OK;
 }
 
 static hf_result kind_check(const hf_client *c, const hf_options *o) {
     if (o->kind > HF_PERMITS)
-        return hf__fail(HF_UNSUPPORTED, "kind %u is not known to this version", o->kind);
+        return hf__fail(HF_UNSUPPORTED, "this version does not know kind %u", o->kind);
     if (o->kind != HF_MUTEX && !c->store->has_kinds)
-        return hf__fail(HF_UNSUPPORTED,
-                        "this store knows locks that exclude all others, and no other "
-                        "kind%s",
-                        c->store->no_kinds_reason ? c->store->no_kinds_reason : "; Redis does");
+        return hf__fail(HF_UNSUPPORTED, "this store supports only the kind HF_MUTEX%s",
+                        c->store->no_kinds_reason ? c->store->no_kinds_reason
+                                                  : "; Redis supports all kinds");
     return permits_check(o);
 }
 
@@ -38,15 +37,15 @@ hf_result hf__acquire_check(hf_client *c, const hf_options *o) {
     hf_result kind = kind_check(c, o);
     if (kind) return kind;
     if (o->flags & ~(uint32_t)(HF_NO_RENEW | HF_NOT_REENTRANT | HF_FRESH_OWNER))
-        return hf__fail(HF_UNSUPPORTED, "flags 0x%x hold one that this version does not know",
+        return hf__fail(HF_UNSUPPORTED, "flags 0x%x contain a flag that this version does not know",
                         o->flags);
     if (o->flags & HF_FRESH_OWNER && o->owner)
-        return hf__fail(HF_INVALID, "HF_FRESH_OWNER makes an owner, and another is named: leave "
-                                    "out one of them");
+        return hf__fail(
+            HF_INVALID,
+            "HF_FRESH_OWNER creates an owner, but the options also name one; use only one of them");
     if (o->wait_ms < 0 && o->wait_ms != HF_FOREVER)
         return hf__fail(HF_INVALID,
-                        "wait_ms %" PRId64 " is negative; use HF_FOREVER to wait "
-                        "without end",
+                        "wait_ms %" PRId64 " is negative; use HF_FOREVER to wait without a limit",
                         o->wait_ms);
     if (o->max_hold_ms && o->max_hold_ms < HF_LEASE_MIN_MS)
         return hf__fail(HF_INVALID, "max_hold_ms %" PRId64 " is below %" PRId64 "; 0 means none",
@@ -139,7 +138,7 @@ hf_result hf_acquire_v(hf_client *c, const char *name, const hf_options *options
                        hf_hold **hold) {
     size_t length;
     hf_options o;
-    if (!hold) return hf__fail(HF_INVALID, "hf_acquire needs somewhere to put the hold");
+    if (!hold) return hf__fail(HF_INVALID, "hf_acquire needs a pointer for the hold");
     *hold = NULL;
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
     if (!r) r = hf__name_check(name, &length);

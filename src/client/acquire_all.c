@@ -31,8 +31,9 @@ static int by_name(const void *a, const void *b) {
 static hf_result copy_requests(request_list *w, const hf_request *requests, size_t count,
                                size_t size) {
     if (!count || count > HF_NAMES_MAX)
-        return hf__fail(HF_INVALID, "%zu names: 1 to %d can be taken at once", count, HF_NAMES_MAX);
-    if (!requests) return hf__fail(HF_INVALID, "there are no requests");
+        return hf__fail(HF_INVALID, "%zu names were requested; 1 to %d are allowed", count,
+                        HF_NAMES_MAX);
+    if (!requests) return hf__fail(HF_INVALID, "requests is NULL");
     for (size_t i = 0; i < count; i++) {
         request_item *each = &w->at[i];
         const void *from = (const char *)requests + i * size;
@@ -53,15 +54,14 @@ static hf_result merge_request(hf_request *into, const hf_request *more) {
     into->flags |= more->flags;
     if (into->kind == HF_PERMITS && more->kind == HF_PERMITS) {
         if (into->capacity != more->capacity)
-            return hf__fail(HF_INVALID, "%s is asked for with a capacity of %u and of %u",
+            return hf__fail(HF_INVALID, "%s is requested twice, with a capacity of %u and of %u",
                             into->name, into->capacity, more->capacity);
         into->permits += more->permits; /* each is at most HF_PERMITS_MAX */
     } else if (hf__kind_covers(more->kind, into->kind)) {
         into->kind = more->kind;
     } else if (!hf__kind_covers(into->kind, more->kind)) {
         return hf__fail(HF_INVALID,
-                        "%s is asked for as two kinds, of which neither includes the "
-                        "other",
+                        "%s is requested twice, as kinds of which neither includes the other",
                         into->name);
     }
     return HF_OK;
@@ -96,8 +96,8 @@ static hf_result check_first(hf_client *c, const request_list *w, unsigned count
                              const hf_options *o) {
     for (unsigned i = 0; i < count; i++) {
         if (w->at[i].request.flags & ~(uint32_t)HF_NOT_REENTRANT)
-            return hf__fail(HF_UNSUPPORTED, "a request's flags may be HF_NOT_REENTRANT; the others "
-                                            "are said in the options, for all names");
+            return hf__fail(HF_UNSUPPORTED, "the only flag of a request is HF_NOT_REENTRANT; set "
+                                            "other flags in the options, for all names");
         const hf_options one = options_of(o, &w->at[i].request);
         hf_result r = hf__acquire_check(c, &one);
         if (r) return r;
@@ -108,7 +108,8 @@ static hf_result check_first(hf_client *c, const request_list *w, unsigned count
 /* Check each request by itself, and then the merged ones. */
 static hf_result check_requests(hf_client *c, request_list *w, const hf_options *o) {
     if (o->kind || o->permits || o->capacity)
-        return hf__fail(HF_INVALID, "kind, permits and capacity are said in each request");
+        return hf__fail(HF_INVALID,
+                        "set kind, permits and capacity in each request, not in the options");
     hf_result r = check_first(c, w, w->count, o);
     if (!r) r = merge_requests(w);
     return r ? r : check_first(c, w, w->parts, o);
@@ -198,7 +199,7 @@ static hf_result return_hold(hf_client *c, hf_hold *hold) {
         if (hf__ownership_valid(hf__part_at(hold, i)->ownership, now)) continue;
         hf__hold_release(c, hold, NULL, now);
         hf__run_once(c, NULL);
-        return hf__fail(HF_LOST, "all were granted, and one was over before this could be told");
+        return hf__fail(HF_LOST, "all were granted, but one was lost before the call returned");
     }
     hold->lost_reported = false;
     return HF_OK;
@@ -248,7 +249,7 @@ hf_result hf_acquire_all_v(hf_client *c, const hf_request *requests, size_t coun
                            size_t request_size, const hf_options *options, size_t options_size,
                            hf_hold **hold) {
     hf_options o;
-    if (!hold) return hf__fail(HF_INVALID, "hf_acquire_all needs somewhere to put the hold");
+    if (!hold) return hf__fail(HF_INVALID, "hf_acquire_all needs a pointer for the hold");
     *hold = NULL;
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, options_size);
     if (r) return r;

@@ -110,7 +110,7 @@ static hf_result watch_cancel(hf_client *c, hf_cancel *cancel) {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = cancel};
     if (epoll_ctl(c->cancel_epoll, EPOLL_CTL_ADD, cancel->fd, &event) == 0 || errno == EEXIST)
         return HF_OK;
-    return hf__fail(HF_NOMEM, "no descriptor or memory to watch the cancel");
+    return hf__fail(HF_NOMEM, "no descriptor or memory is available to watch the cancel");
 }
 
 /* ---- Callbacks ---- */
@@ -142,7 +142,7 @@ static bool claim_hold(hf_client *c, hf_hold *hold) {
 static hf_result release_late_grant(hf_hold *hold) {
     hf_result r = hf_release(hold);
     return r == HF_CLOSED ? r
-                          : hf__fail(HF_LOST, "it was granted, and over before this could be told");
+                          : hf__fail(HF_LOST, "it was granted, but ended before its callback ran");
 }
 
 static void report_acquired(hf_client *c, hf__async *a, hf_result r) {
@@ -263,7 +263,7 @@ hf_result hf_acquire_async_v(hf_client *c, const char *name, const hf_options *o
                              hf_acquired_fn *fn, void *arg) {
     size_t length;
     hf_options o;
-    if (!fn) return hf__fail(HF_INVALID, "hf_acquire_async needs a function to call");
+    if (!fn) return hf__fail(HF_INVALID, "hf_acquire_async needs a callback");
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
     if (!r) r = hf__name_check(name, &length);
     if (!r) r = hf__call_begin(c);
@@ -281,7 +281,7 @@ hf_result hf_acquire_async_v(hf_client *c, const char *name, const hf_options *o
 }
 
 static hf_result start_release(hf_client *c, hf_hold *hold, hf_released_fn *fn, void *arg) {
-    if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "it was released before");
+    if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was already released");
     /* no thread is left to run its callback */
     if (c->callback_thread_stop && !hf__in_callback(c)) {
         hf__call call = {0};
@@ -303,8 +303,8 @@ static hf_result start_release(hf_client *c, hf_hold *hold, hf_released_fn *fn, 
 }
 
 hf_result hf_release_async(hf_hold *hold, hf_released_fn *fn, void *arg) {
-    if (!hold) return hf__fail(HF_INVALID, "there is no hold to release");
-    if (!fn) return hf__fail(HF_INVALID, "hf_release_async needs a function to call");
+    if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
+    if (!fn) return hf__fail(HF_INVALID, "hf_release_async needs a callback");
     hf_client *c = hold->client;
     if (hold->fork_generation != hf__fork_generation()) {
         hf_unref(hold);

@@ -103,8 +103,8 @@ hf_result hf__callbacks_start(hf_client *c) {
        began. */
     if (c->callback_thread_runs || c->callback_thread_stop || c->loop.fd >= 0) return HF_OK;
     if (c->cancel_epoll < 0 || !hf__thread_start(&c->callback_thread, callback_main, c))
-        return hf__fail(HF_NOMEM, "no thread or descriptor to be had for callbacks; nothing was "
-                                  "begun");
+        return hf__fail(HF_NOMEM,
+                        "no thread or descriptor is available for callbacks; nothing was started");
     c->callback_thread_runs = true;
     return HF_OK;
 }

@@ -106,7 +106,7 @@ static hf_result check_options(const hf_client_options *o) {
     if (!r) r = check_timeout("command_timeout_ms", o->command_timeout_ms);
     if (!r) r = check_timeout("outage_ms", o->outage_ms);
     if (!r && o->flags & ~(uint32_t)HF_NO_THREAD)
-        r = hf__fail(HF_UNSUPPORTED, "flags 0x%x hold one that this version does not know",
+        r = hf__fail(HF_UNSUPPORTED, "flags 0x%x contain a flag that this version does not know",
                      o->flags);
     if (!r && o->log_level > HF_LOG_DEBUG)
         r = hf__fail(HF_INVALID, "log_level %u is above HF_LOG_DEBUG", o->log_level);
@@ -116,7 +116,7 @@ static hf_result check_options(const hf_client_options *o) {
 /* ---- Calls ---- */
 
 hf_result hf__call_begin(hf_client *c) {
-    if (!c) return hf__fail(HF_INVALID, "there is no client");
+    if (!c) return hf__fail(HF_INVALID, "client is NULL");
     if (c->fork_generation != hf__fork_generation())
         return hf__fail(HF_FORKED, "the client belongs to the parent process; open one here");
     pthread_mutex_lock(&c->mutex);
@@ -132,8 +132,8 @@ hf_result hf__call_begin_latch_leader(hf_client *c) {
     hf_result r = hf__call_begin(c);
     if (r || c->store->has_latch_leader) return r;
     hf__call_end(c);
-    return hf__fail(HF_UNSUPPORTED, "this store has locks, but neither latches nor leaders: the "
-                                    "nodes of a quorum cannot agree on them (one Redis can)");
+    return hf__fail(HF_UNSUPPORTED, "this store has no latches and leaders, because the nodes of a "
+                                    "quorum cannot agree on them; use a single Redis");
 }
 
 void hf__call_end(hf_client *c) {
@@ -303,15 +303,16 @@ static hf_result open_client(hf_client *c, const char *url, const hf_client_opti
 hf_result hf_open_v(const char *url, const hf_client_options *options, size_t size,
                     hf_client **client) {
     hf_client_options o;
-    if (!client) return hf__fail(HF_INVALID, "hf_open needs somewhere to put the client");
+    if (!client) return hf__fail(HF_INVALID, "hf_open needs a pointer for the client");
     *client = NULL;
     hf_result r = hf__options_copy("hf_client_options", &o, sizeof o, options, size);
     if (!r) r = check_options(&o);
     if (r) return r;
     if (!url) url = getenv("HOLDFAST_URL");
     if (!url || !*url)
-        return hf__fail(HF_INVALID, "no store was named: pass a URL such as redis://localhost, or "
-                                    "set HOLDFAST_URL");
+        return hf__fail(
+            HF_INVALID,
+            "no store was given; pass a URL such as redis://localhost, or set HOLDFAST_URL");
     hf_client *c = client_new(&o);
     if (!c) return hf__fail(HF_NOMEM, "out of memory");
     r = open_client(c, url, &o);

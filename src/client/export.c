@@ -106,13 +106,14 @@ static bool parse_handle(parsed_handle *t, const char *text) {
 
 static hf_result parse_or_fail(parsed_handle *t, const char *text) {
     if (parse_handle(t, text)) return HF_OK;
-    return hf__fail(HF_INVALID, "this is no text that hf_export has written");
+    return hf__fail(HF_INVALID, "this is not a handle that hf_export has written");
 }
 
 static hf_result check_store(const hf_client *c) {
     if (c->store->can_export) return HF_OK;
-    return hf__fail(HF_UNSUPPORTED, "in this store a hold ends with its process, and cannot leave "
-                                    "it; Redis can");
+    return hf__fail(
+        HF_UNSUPPORTED,
+        "in this store a hold ends with its process, and cannot be exported; Redis supports that");
 }
 
 /* ---- Exporting ---- */
@@ -122,10 +123,12 @@ static hf_result check_export(const hf_client *c, const hf_hold *hold) {
     hf_result r = check_store(c);
     if (r) return r;
     if (hold->bundle || ownership->kind != HF_MUTEX)
-        return hf__fail(HF_UNSUPPORTED, "only a hold of one name, as HF_MUTEX, can leave");
+        return hf__fail(HF_UNSUPPORTED,
+                        "only a hold of one name, of kind HF_MUTEX, can be exported");
     if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was released");
     if (ownership->entry && ownership->count > 1)
-        return hf__fail(HF_INVALID, "its owner has entered %u times: release the others first",
+        return hf__fail(HF_INVALID,
+                        "its owner has acquired it %u times; release the other holds first",
                         ownership->count);
     return HF_OK;
 }
@@ -152,8 +155,8 @@ static hf_result export_ownership(hf_client *c, hf__ownership *ownership,
     }
     hf_result r = hf__call_result(&call);
     if (r != HF_UNKNOWN_OUTCOME) return r;
-    return hf__fail(r, "the store did not answer whether the hold has left; if it has, it is lost "
-                       "here, and ends with its lease");
+    return hf__fail(r, "the store did not answer whether the hold was exported; if it was, it is "
+                       "lost here, and expires with its lease");
 }
 
 static hf_result export_held(hf_client *c, hf_hold *hold, char *text) {
@@ -173,7 +176,8 @@ static hf_result export_held(hf_client *c, hf_hold *hold, char *text) {
 
 hf_result hf_export(hf_hold *hold, char *text, size_t size) {
     if (!hold || !text || size < HF_EXPORT_MAX)
-        return hf__fail(HF_INVALID, "hf_export needs a hold, and room for %d bytes", HF_EXPORT_MAX);
+        return hf__fail(HF_INVALID, "hf_export needs a hold, and a buffer of %d bytes",
+                        HF_EXPORT_MAX);
     text[0] = '\0';
     if (hold->fork_generation != hf__fork_generation())
         return hf__fail(HF_FORKED, "the hold belongs to the parent process");
@@ -193,19 +197,21 @@ hf_result hf_export(hf_hold *hold, char *text, size_t size) {
 static hf_result adopt_check(const hf_options *o) {
     if (!o->wait_ms && !o->owner && !o->cancel && !o->kind && !o->permits && !o->capacity)
         return HF_OK;
-    return hf__fail(HF_INVALID, "hf_adopt knows lease_ms, max_hold_ms, on_lost, arg and flags");
+    return hf__fail(HF_INVALID,
+                    "hf_adopt supports only lease_ms, max_hold_ms, on_lost, arg and flags");
 }
 
 static hf_result lost_as_not_held(hf_result r) {
     if (r != HF_LOST) return r;
-    return hf__fail(r, "it is over: released, broken, past its lease, or adopted before");
+    return hf__fail(r, "the exported hold no longer exists: it was released, broken or adopted "
+                       "before, or its lease expired");
 }
 
 hf_result hf_adopt_v(hf_client *c, const char *text, const hf_options *options, size_t size,
                      hf_hold **hold) {
     hf_options o;
     parsed_handle t = {.lease_ms = 0};
-    if (!hold) return hf__fail(HF_INVALID, "hf_adopt needs somewhere to put the hold");
+    if (!hold) return hf__fail(HF_INVALID, "hf_adopt needs a pointer for the hold");
     *hold = NULL;
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
     if (!r) r = adopt_check(&o);
@@ -237,8 +243,9 @@ hf_result hf_extend_exported(hf_client *c, const char *text, int64_t lease_ms) {
                              hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
     hf__call_end(c);
     if (r == HF_TIMEOUT)
-        return hf__fail(HF_UNREACHABLE, "the store got to it too late, and did nothing");
+        return hf__fail(HF_UNREACHABLE,
+                        "the request reached the store too late, and was not executed; try again");
     if (r == HF_UNREACHABLE && exchange.op.outcome_unknown)
-        return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not confirm that it was extended");
+        return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not confirm the extension; try again");
     return lost_as_not_held(r);
 }

@@ -92,7 +92,7 @@ static hf_result release_held(hf_client *c, hf_hold *hold) {
 }
 
 hf_result hf_release(hf_hold *hold) {
-    if (!hold) return hf__fail(HF_INVALID, "there is no hold to release");
+    if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
     hf_client *c = hold->client;
     hf_result r;
     if (is_forked(hold)) {
@@ -101,7 +101,7 @@ hf_result hf_release(hf_hold *hold) {
         pthread_mutex_lock(&c->mutex);
         c->active_calls++;
         if (atomic_load(&hold->released))
-            r = hf__fail(HF_NOT_HELD, "it was released before");
+            r = hf__fail(HF_NOT_HELD, "the hold was already released");
         else
             r = release_held(c, hold);
         hf__report_lost_wait(c, hold);
@@ -134,7 +134,7 @@ static hf_result extend_held(hf_client *c, const hf_hold *hold, int64_t lease_ms
 }
 
 hf_result hf_extend(hf_hold *hold, int64_t lease_ms) {
-    if (!hold) return hf__fail(HF_INVALID, "there is no hold to extend");
+    if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
     if (is_forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
@@ -164,8 +164,8 @@ static hf_result upgrade_held(hf_client *c, hf_hold *hold, int64_t wait_ms) {
 }
 
 static hf_result refuse_multi(void) {
-    return hf__fail(HF_UNSUPPORTED, "a hold of several names is taken as it is to be; release it, "
-                                    "and take another");
+    return hf__fail(HF_UNSUPPORTED, "a hold of several names cannot be upgraded or downgraded; "
+                                    "release it, and acquire the kinds you need");
 }
 
 static hf_result upgrade_check(const hf_hold *hold, int64_t wait_ms) {
@@ -175,15 +175,15 @@ static hf_result upgrade_check(const hf_hold *hold, int64_t wait_ms) {
     if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was released");
     if (hold->bundle) return refuse_multi();
     if (kind == HF_READ)
-        return hf__fail(HF_DEADLOCK, "a plain reader could only wait for itself; take "
-                                     "HF_UPGRADABLE to upgrade");
+        return hf__fail(HF_DEADLOCK,
+                        "a plain reader would wait for itself; acquire HF_UPGRADABLE to upgrade");
     if (kind != HF_UPGRADABLE && kind != HF_WRITE)
         return hf__fail(HF_INVALID, "only an HF_UPGRADABLE hold can be upgraded");
     return HF_OK;
 }
 
 hf_result hf_upgrade(hf_hold *hold, int64_t wait_ms) {
-    if (!hold) return hf__fail(HF_INVALID, "there is no hold to upgrade");
+    if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
     if (is_forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
@@ -209,7 +209,7 @@ static hf_result downgrade_held(hf_client *c, hf__ownership *ownership) {
 }
 
 hf_result hf_downgrade(hf_hold *hold) {
-    if (!hold) return hf__fail(HF_INVALID, "there is no hold to downgrade");
+    if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
     if (is_forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
@@ -221,7 +221,7 @@ hf_result hf_downgrade(hf_hold *hold) {
     else if (hold->bundle)
         r = refuse_multi();
     else if (kind == HF_MUTEX || kind == HF_PERMITS)
-        r = hf__fail(HF_INVALID, "only a writer's hold can be downgraded; take HF_WRITE");
+        r = hf__fail(HF_INVALID, "only an HF_WRITE hold can be downgraded");
     else
         r = downgrade_held(c, hold->ownership);
     hf__call_end(c);

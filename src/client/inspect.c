@@ -73,7 +73,7 @@ static hf_result identify_clients(hf_client *c, hf__exchange *l, inspection *mad
 
 hf_result hf_inspect(hf_client *c, const char *name, hf_info **info) {
     size_t length;
-    if (!info) return hf__fail(HF_INVALID, "hf_inspect needs somewhere to put the info");
+    if (!info) return hf__fail(HF_INVALID, "hf_inspect needs a pointer for the info");
     *info = NULL;
     hf_result r = hf__name_check(name, &length);
     if (!r) r = hf__call_begin(c);
@@ -116,7 +116,9 @@ hf_result hf_break(hf_client *c, const char *name, uint64_t token) {
     r = hf__exchange_run(c, &l, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
     hf__call_end(c);
     if (r == HF_TIMEOUT)
-        return hf__fail(HF_UNREACHABLE, "the store got to it too late, and broke nothing");
+        return hf__fail(
+            HF_UNREACHABLE,
+            "the request reached the store too late, and nothing was broken; try again");
     if (r == HF_UNREACHABLE && l.op.outcome_unknown)
         return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not answer whether the lock was broken; "
                                             "inspect it");
@@ -136,7 +138,7 @@ const char *hf_where(hf_client *c) {
 /* ---- Statistics ---- */
 
 hf_result hf_stats_get_v(hf_client *c, hf_stats *stats, size_t size) {
-    if (!stats) return hf__fail(HF_INVALID, "hf_stats_get needs somewhere to put the counters");
+    if (!stats) return hf__fail(HF_INVALID, "hf_stats_get needs a pointer for the counters");
     hf_result r = hf__call_begin(c);
     if (r) return r;
     hf_stats now = c->core.stats;

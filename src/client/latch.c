@@ -54,8 +54,9 @@ static hf_result take_turn(hf_client *c, hf__change *me, hf__time until) {
     me->next = NULL;
     *link = me;
     if (first || hf__await(c, &me->turn, until, NULL) == HF__DONE) return HF_OK;
-    return hf__fail(HF_UNREACHABLE,
-                    "the store did not answer in time what others of this client have asked for");
+    return hf__fail(
+        HF_UNREACHABLE,
+        "the store did not answer earlier changes of this latch by this client in time");
 }
 
 /* Sleep, while the client goes on working. */
@@ -75,10 +76,11 @@ static hf_result exchange_until_answered(hf_client *c, hf__exchange *exchange, h
         pause_for(c, retry_delay(tries), until);
     }
     if (r == HF_TIMEOUT)
-        r = hf__fail(HF_UNREACHABLE, "the store got to it too late, and did nothing");
+        r = hf__fail(HF_UNREACHABLE,
+                     "the request reached the store too late, and was not executed; try again");
     bool unknown = sent_unanswered && r != HF_OK && r != HF_NOT_HELD;
     return unknown ? hf__fail(HF_UNKNOWN_OUTCOME,
-                              "the store did not answer whether the latch was changed; look at it "
+                              "the store did not answer whether the latch was changed; check it "
                               "with hf_latch_left before changing it again")
                    : r;
 }
@@ -108,8 +110,7 @@ static hf_result change_latch(hf_client *c, hf__verb verb, const char *name, hf_
 }
 
 static hf_result report_not_set(const char *what) {
-    return hf__fail(HF_NOT_HELD,
-                    "the latch is not set, or the store has forgotten it%s: hf_latch_set it first",
+    return hf__fail(HF_NOT_HELD, "the latch is not set, or has expired%s; call hf_latch_set first",
                     what);
 }
 
@@ -124,8 +125,8 @@ hf_result hf_latch_count_down(hf_client *c, const char *name, uint32_t by, uint3
     hf__latch latch = {.count = by};
     if (left) *left = 0;
     if (!by || by > HF_LATCH_MAX)
-        return hf__fail(HF_INVALID, "a latch is counted down by 1 to %d, not by %u", HF_LATCH_MAX,
-                        by);
+        return hf__fail(HF_INVALID, "a latch can be counted down by 1 to %d, not by %u",
+                        HF_LATCH_MAX, by);
     hf_result r = change_latch(c, HF__LATCH_COUNT_DOWN, name, &latch);
     if (r == HF_NOT_HELD) return report_not_set("; nothing was counted");
     if (!r && left) *left = latch.left;
@@ -135,7 +136,7 @@ hf_result hf_latch_count_down(hf_client *c, const char *name, uint32_t by, uint3
 hf_result hf_latch_left(hf_client *c, const char *name, uint32_t *left) {
     hf__latch latch = {0};
     size_t length;
-    if (!left) return hf__fail(HF_INVALID, "hf_latch_left needs somewhere to put the number");
+    if (!left) return hf__fail(HF_INVALID, "hf_latch_left needs a pointer for the count");
     *left = 0;
     hf_result r = hf__name_check(name, &length);
     if (!r) r = hf__call_begin_latch_leader(c);
@@ -248,7 +249,7 @@ static hf_result get_latch(latch_wait *w) {
     else if (r == HF_UNREACHABLE)
         r = handle_no_answer(w, now, g->exchange.call.detail);
     else if (r == HF_NOT_HELD)
-        r = report_not_set(w->round ? "; it was there when the wait began" : "");
+        r = report_not_set(w->round ? "; it was set when the wait began" : "");
     else
         hf__fail_line(r, g->exchange.call.detail);
     free(g->exchange.call.detail);
@@ -275,11 +276,12 @@ static hf_result check_wait_options(const hf_options *o) {
     const unsigned char *bytes = (const unsigned char *)&others;
     for (size_t i = 0; i < sizeof others; i++)
         if (bytes[i])
-            return hf__fail(HF_INVALID, "of the options only wait_ms and cancel mean something to "
-                                        "a latch: leave the others 0");
+            return hf__fail(
+                HF_INVALID,
+                "a latch supports only the options wait_ms and cancel; leave the others 0");
     if (o->wait_ms < 0 && o->wait_ms != HF_FOREVER)
         return hf__fail(HF_INVALID,
-                        "wait_ms %" PRId64 " is negative; use HF_FOREVER to wait without end",
+                        "wait_ms %" PRId64 " is negative; use HF_FOREVER to wait without a limit",
                         o->wait_ms);
     if (o->cancel && atomic_load(&o->cancel->fired))
         return hf__fail(HF_CANCELLED, "the cancel was fired before the call began");

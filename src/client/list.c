@@ -112,7 +112,7 @@ static hf_result list_names(name_listing *k) {
 }
 
 hf_result hf_list(hf_client *c, const char *pattern, hf_list_fn *fn, void *arg) {
-    if (!fn) return hf__fail(HF_INVALID, "hf_list needs a function to call");
+    if (!fn) return hf__fail(HF_INVALID, "hf_list needs a callback");
     hf_result r = hf__call_begin(c);
     if (r) return r;
     name_listing *k = calloc(1, sizeof *k);

@@ -22,7 +22,7 @@ hf_result hf__loop_init(hf_client *c) {
     bool made = c->loop.fd >= 0 && c->loop.timer >= 0 &&
                 epoll_set(c->loop.fd, c->loop.timer, EPOLLIN) &&
                 epoll_set(c->loop.fd, c->cancel_epoll, EPOLLIN);
-    return made ? HF_OK : hf__fail(HF_NOMEM, "no descriptor to be had for an event loop");
+    return made ? HF_OK : hf__fail(HF_NOMEM, "no descriptor is available for the event loop");
 }
 
 void hf__loop_fini(hf_client *c) {
@@ -89,8 +89,8 @@ hf_result hf_dispatch(hf_client *c) {
     hf_result r = hf__call_begin(c);
     if (r) return r;
     if (c->loop.fd < 0) {
-        r = hf__fail(HF_INVALID, "the client was not opened with HF_NO_THREAD: it has threads of "
-                                 "its own, and nothing to dispatch");
+        r = hf__fail(HF_INVALID, "the client was not opened with HF_NO_THREAD; it has its own "
+                                 "threads, and nothing to dispatch");
     } else {
         poll_store(c);
         hf__run_once(c, NULL);

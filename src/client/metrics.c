@@ -102,7 +102,7 @@ static void add_histogram(page *p, const char *name, const char *help, const hf_
 hf_result hf_metrics_text(hf_client *c, char *buffer, size_t size) {
     hf_stats stats;
     if (!buffer || !size)
-        return hf__fail(HF_INVALID, "hf_metrics_text needs somewhere to put the text");
+        return hf__fail(HF_INVALID, "hf_metrics_text needs a buffer for the text");
     *buffer = '\0';
     hf_result r = hf_stats_get_v(c, &stats, sizeof stats);
     if (r) return r;

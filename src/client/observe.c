@@ -117,7 +117,7 @@ static void handle_leader(hf_observer *o, hf_result r, hf__time now) {
 static void handle_no_answer(hf_observer *o, hf_result r, const char *detail, hf__time now) {
     if (r != HF_UNREACHABLE && !o->refused) {
         o->refused = true;
-        hf__log_add(&o->client->log, HF_LOG_WARNING, "cannot see who leads %s: %s", o->name,
+        hf__log_add(&o->client->log, HF_LOG_WARNING, "cannot read the leader of %s: %s", o->name,
                     detail ? detail : hf_result_text(r));
     }
     schedule_next(o, RETRY_FAILED, now);
@@ -228,8 +228,7 @@ hf_result hf_observe(hf_client *c, const char *name, hf_leader_fn *fn, void *arg
                      hf_observer **observer) {
     size_t length;
     if (!fn || !observer)
-        return hf__fail(HF_INVALID, "hf_observe needs a function to call, and somewhere to put the "
-                                    "observer");
+        return hf__fail(HF_INVALID, "hf_observe needs a callback, and a pointer for the observer");
     *observer = NULL;
     hf_result r = hf__name_check(name, &length);
     if (!r) r = hf__call_begin_latch_leader(c);

@@ -378,8 +378,8 @@ hf_result hf__background_start(hf_client *c) {
     if (c->background_timer_fd < 0)
         c->background_timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (c->background_wake_fd < 0 || !hf__thread_start(&c->background_thread, background_main, c))
-        return hf__fail(HF_NOMEM, "no thread or descriptor to be had for the keeper, which renews "
-                                  "holds; nothing was acquired");
+        return hf__fail(HF_NOMEM, "no thread or descriptor is available for the background thread, "
+                                  "which renews holds; nothing was acquired");
     c->background_runs = true;
     return HF_OK;
 }

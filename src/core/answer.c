@@ -14,9 +14,9 @@ static const char LOST_STORE[] =
     "the store no longer has it: broken by an operator, removed, flushed, or lost in a restart or "
     "failover";
 
-static const char RELEASE_UNKNOWN[] = "answers to the release were lost, and by now the lock was "
-                                      "granted to another, or forgotten: it "
-                                      "was released, or lost before";
+static const char RELEASE_UNKNOWN[] =
+    "the store did not answer the release, and since then the lock was granted to another, or has "
+    "expired; it was either released or lost before";
 
 /* ---- ACQUIRE ---- */
 
@@ -125,8 +125,9 @@ static void acquire_answered(hf__entry *e, hf__time now) {
         e->next_try_at = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
     } else if (w && op->result == HF_INVALID && w->kind == HF_PERMITS && !op->detail) {
         hf__wait_finish(w, HF_INVALID,
-                        hf__line("a capacity of %" PRIu32 " was asked for, and permits of a "
-                                 "capacity of %" PRIu32 " are in use",
+                        hf__line("a capacity of %" PRIu32
+                                 " was requested, but permits of a capacity of %" PRIu32
+                                 " are in use; use the same capacity everywhere",
                                  w->capacity, op->capacity));
     } else if (w) {
         hf__wait_finish(w, op->result == HF_TIMEOUT ? HF_UNREACHABLE : op->result, op->detail);

@@ -84,13 +84,12 @@ static void refuse_wait(hf__core *core, hf__wait *w, hf_result result, char *det
 
 static void reenter_ownership(hf__core *core, hf__wait *w, hf__ownership *ownership) {
     if ((w->flags | ownership->flags) & HF_NOT_REENTRANT) {
-        refuse_wait(
-            core, w, HF_DEADLOCK,
-            hf__line("this owner holds the lock, and HF_NOT_REENTRANT forbids taking it again: "
-                     "waiting would never end"));
+        refuse_wait(core, w, HF_DEADLOCK,
+                    hf__line("this owner already holds the lock, and HF_NOT_REENTRANT forbids "
+                             "acquiring it again; waiting would never end"));
     } else if (ownership->count >= HF_COUNT_MAX) {
         refuse_wait(core, w, HF_INVALID,
-                    hf__line("this owner has entered the lock %d times, which is the most allowed",
+                    hf__line("this owner has acquired the lock %d times, which is the maximum",
                              HF_COUNT_MAX));
     } else {
         hf__ownership_join(ownership, w);
@@ -120,7 +119,8 @@ static void acquire_mutex(hf__entry *e, hf__wait *w) {
         return;
     }
     if (w->try_once && e->head) {
-        refuse_wait(e->core, w, HF_BUSY, hf__line("others of this client wait for the lock"));
+        refuse_wait(e->core, w, HF_BUSY,
+                    hf__line("other calls of this client are waiting for the lock"));
         return;
     }
     if (!e->head && e->core->link) hf__entry_clear_outage(e); /* the first wait: start afresh */
@@ -249,16 +249,17 @@ void hf__core_release_unwait(hf__core *core, const hf_hold *hold, hf__call *call
     hf__call_unlink(&e->release_calls, call);
     hf__call_unlink(&e->sent_release_calls, call);
     hf__call_finish(core, call, HF_UNKNOWN_OUTCOME,
-                    hf__line("the store did not confirm the release in time; it is tried again "
-                             "until the lease ends by itself"));
+                    hf__line("the store did not confirm the release in time; it is retried in the "
+                             "background until the lease expires"));
 }
 
 void hf__core_extend_unwait(hf__core *core, hf__ownership *ownership, hf__call *call) {
     hf__call_unlink(&ownership->extend_calls, call);
     if (ownership->entry) hf__call_unlink(&ownership->entry->extending, call);
-    hf__call_finish(core, call, HF_UNKNOWN_OUTCOME,
-                    hf__line("the store did not confirm the extension in time; the old deadline "
-                             "stands"));
+    hf__call_finish(
+        core, call, HF_UNKNOWN_OUTCOME,
+        hf__line(
+            "the store did not confirm the extension in time; the old deadline still applies"));
 }
 
 /* ---- Extending ---- */
@@ -291,7 +292,7 @@ void hf__core_export(hf__core *core, hf__ownership *ownership, const hf__exporte
         return;
     }
     if (ownership->export_calls || e->exporting) {
-        hf__call_finish(core, call, HF_INVALID, hf__line("another call exports this hold"));
+        hf__call_finish(core, call, HF_INVALID, hf__line("another call is exporting this hold"));
         return;
     }
     if (!hf__entry_reserve_export(e)) {
@@ -326,7 +327,7 @@ void hf__core_upgrade(hf__core *core, hf__ownership *ownership, hf__wait *w, hf_
     } else if (ownership->kind == HF_WRITE || ownership->kind == HF_MUTEX) {
         hf__call_finish(core, &w->call, HF_OK, NULL);
     } else if (w->try_once && e->head) {
-        refuse_wait(core, w, HF_BUSY, hf__line("another upgrade of this hold waits"));
+        refuse_wait(core, w, HF_BUSY, hf__line("another upgrade of this hold is waiting"));
     } else {
         w->upgrade = true;
         ownership->upgrades++;

@@ -22,7 +22,7 @@
 static const char LOST_DEADLINE[] =
     "the store did not confirm a renewal before the deadline; it was unreachable, or this process "
     "was paused";
-static const char LOST_LEASE[] = "the lease ran out, and HF_NO_RENEW keeps it from being renewed";
+static const char LOST_LEASE[] = "the lease expired, and HF_NO_RENEW prevents its renewal";
 static const char LOST_MAX[] = "max_hold_ms was reached";
 
 /* ---- Time ---- */

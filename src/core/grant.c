@@ -39,7 +39,7 @@ static void join_others(hf__entry *e, hf__time now) {
         if ((w->flags | ownership->flags) & HF_NOT_REENTRANT)
             hf__wait_finish(w, HF_DEADLOCK,
                             hf__line("this owner was granted the lock meanwhile, and "
-                                     "HF_NOT_REENTRANT forbids taking it again"));
+                                     "HF_NOT_REENTRANT forbids acquiring it again"));
         else if (ownership->count < HF_COUNT_MAX) {
             hf__ownership_join(ownership, w);
             count_wait(e->core, w, now);
@@ -136,8 +136,8 @@ void hf__entry_acquired(hf__entry *e, hf__wait *w, hf__time now) {
     e->next_try_at = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
     if (w->try_once)
         hf__wait_finish(w, HF_UNKNOWN_OUTCOME,
-                        hf__line("the store's answer came after the lease had run out; it is "
-                                 "undone; use a lease well above the round trip"));
+                        hf__line("the store's answer came after the lease had expired, and the "
+                                 "grant is undone; use a lease much longer than the round trip"));
 }
 
 /* The operation was sent, so it may have been executed as late as `now`. */

@@ -45,12 +45,13 @@ bool hf__kind_covers(uint32_t held, uint32_t wanted) {
 
 char *hf__kind_deadlock_line(uint32_t held, uint32_t wanted) {
     if (held == HF_PERMITS || wanted == HF_PERMITS)
-        return hf__line("this owner holds the name as another kind, and would wait for itself");
+        return hf__line("this owner already holds the name as another kind, and would wait for "
+                        "itself; release that hold first");
     if (held == HF_UPGRADABLE)
-        return hf__line("this owner reads and may upgrade: hf_upgrade does that; another hold "
-                        "would wait for its own");
-    return hf__line("this owner reads, and would wait for itself; take HF_UPGRADABLE and "
-                    "hf_upgrade it");
+        return hf__line(
+            "this owner holds HF_UPGRADABLE, and would wait for itself; use hf_upgrade");
+    return hf__line("this owner holds HF_READ, and would wait for itself; acquire HF_UPGRADABLE "
+                    "and use hf_upgrade");
 }
 
 static void join_waits_of_owner(hf__entry *e, hf__ownership *ownership) {

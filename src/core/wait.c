@@ -177,13 +177,13 @@ static char *detail_of_wait(const hf__wait *w, hf_result result) {
     case HF_CLOSED:
     case HF_CANCELLED: return NULL;
     case HF_UNKNOWN_OUTCOME:
-        return hf__line("the store did not answer in time%s%s; should it have granted the lock, "
-                        "that is undone or ends with its lease",
+        return hf__line("the store did not answer in time%s%s; if it granted the lock, the grant "
+                        "is undone or expires",
                         outage_detail ? ": " : "", outage_detail ? outage_detail : "");
     case HF_TIMEOUT:
         return hf__line(w->answered_late && !w->entry->known_busy
-                            ? "the store took longer to answer than all of the wait"
-                            : "another held the lock for all of the wait");
+                            ? "the store took longer to answer than wait_ms"
+                            : "another held the lock during the whole wait");
     default: return outage_detail ? strdup(outage_detail) : NULL;
     }
 }
