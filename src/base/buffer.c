@@ -1,3 +1,4 @@
+/* A buffer of outgoing bytes: see buffer.h. */
 #include "base/buffer.h"
 
 #include <stdlib.h>
@@ -5,7 +6,8 @@
 
 enum {
     SIZE_FIRST = 1024,
-    LOOK_EVERY = 32 /* times it is emptied: bursts that come again keep their room */
+    /* how often it is emptied between checks, so that repeated bursts keep their memory */
+    CHECK_EVERY = 32
 };
 
 void hf__buffer_init(hf__buffer *b, size_t max) {
@@ -17,7 +19,7 @@ void hf__buffer_fini(hf__buffer *b) {
     *b = (hf__buffer){.max = b->max};
 }
 
-static bool reserve(hf__buffer *b, size_t more) {
+static bool reserve_bytes(hf__buffer *b, size_t more) {
     if (b->failed || more > b->max - b->length) return false;
     if (b->length + more <= b->size) return true;
     size_t size = b->size ? b->size : SIZE_FIRST;
@@ -30,7 +32,7 @@ static bool reserve(hf__buffer *b, size_t more) {
 }
 
 char *hf__buffer_room(hf__buffer *b, size_t length) {
-    if (!reserve(b, length)) {
+    if (!reserve_bytes(b, length)) {
         b->failed = true;
         return NULL;
     }
@@ -49,8 +51,8 @@ void hf__buffer_cut(hf__buffer *b, size_t length) {
     b->failed = false;
 }
 
-/* Where it cannot be made smaller it stays. */
-static void shrink(hf__buffer *b, size_t size) {
+/* If it cannot be made smaller it keeps its size. */
+static void shrink_buffer(hf__buffer *b, size_t size) {
     char *data = realloc(b->data, size);
     if (!data) return;
     b->data = data;
@@ -62,9 +64,9 @@ void hf__buffer_empty(hf__buffer *b) {
     bool was_empty = !b->length;
     if (b->length > b->most) b->most = b->length;
     hf__buffer_cut(b, 0);
-    if (was_empty || ++b->emptied < LOOK_EVERY) return;
+    if (was_empty || ++b->emptied < CHECK_EVERY) return;
     while (size < 2 * b->most) size *= 2;
-    if (size < b->size) shrink(b, size);
+    if (size < b->size) shrink_buffer(b, size);
     b->most = 0;
     b->emptied = 0;
 }

@@ -1,3 +1,4 @@
+/* This thread's last failure: see error.h. */
 #include "base/error.h"
 
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* Event descriptors: see event.h. */
 #include "base/event.h"
 
 #include <errno.h>
@@ -11,9 +12,9 @@ int hf__event_new(void) {
 
 void hf__event_set(int fd) {
     if (fd < 0) return;
-    int saved = errno; /* a signal handler must leave it as it was */
+    int saved = errno; /* a signal handler must not change it */
     uint64_t one = 1;
-    /* It fails only with the counter full, and then it is readable already. */
+    /* It fails only if the counter is full; the descriptor is readable then. */
     ssize_t written = write(fd, &one, sizeof one);
     (void)written;
     errno = saved;

@@ -1,17 +1,17 @@
-/* Descriptors that say "something happened": eventfds, never blocking, closed on exec. */
+/* Event descriptors: eventfds that never block and are closed on exec. */
 #ifndef HF_BASE_EVENT_H
 #define HF_BASE_EVENT_H
 
-/* -1 when descriptors are out. */
+/* -1: no descriptor available. */
 int hf__event_new(void);
 
-/* Readable from now on. Safe in a signal handler; -1 is nobody to tell. */
+/* Make it readable. Safe in a signal handler; -1 does nothing. */
 void hf__event_set(int fd);
 
-/* No longer readable. */
+/* Make it unreadable. */
 void hf__event_clear(int fd);
 
-/* -1 is nothing to close. */
+/* -1 does nothing. */
 void hf__event_free(int fd);
 
 #endif

@@ -1,8 +1,9 @@
+/* Shell patterns: see glob.h. */
 #include "base/glob.h"
 
 #include <string.h>
 
-/* Where a set ends, past its ']', or NULL: it is none. The first byte of one may be ']' itself. */
+/* The end of a set, after its ']'; NULL: not a set. The first byte of a set may be ']' itself. */
 static const char *set_end(const char *set) {
     const char *at = set + 1;
     if (*at == '!' || *at == '^') at++;
@@ -11,7 +12,7 @@ static const char *set_end(const char *set) {
     return *at ? at + 1 : NULL;
 }
 
-static unsigned char member(const char **at) {
+static unsigned char read_set_member(const char **at) {
     if (**at == '\\') ++*at;
     return (unsigned char)*(*at)++;
 }
@@ -21,17 +22,17 @@ static bool in_set(const char *set, const char *end, unsigned char c) {
     bool not = *at == '!' || *at == '^', found = false;
     if (not ) at++;
     do {
-        unsigned char low = member(&at), high = low;
+        unsigned char low = read_set_member(&at), high = low;
         if (*at == '-' && at + 1 < end - 1) {
             at++;
-            high = member(&at);
+            high = read_set_member(&at);
         }
         if (low <= c && c <= high) found = true;
     } while (at < end - 1);
     return found != not ;
 }
 
-/* One byte against what stands first in the pattern; where that ends, or NULL: it does not match. */
+/* Match one byte with the start of the pattern. Returns the rest of the pattern; NULL: no match. */
 static const char *match_one(const char *pattern, char c) {
     const char *end = *pattern == '[' ? set_end(pattern) : NULL;
     if (end) return in_set(pattern, end, (unsigned char)c) ? end : NULL;
@@ -40,7 +41,8 @@ static const char *match_one(const char *pattern, char c) {
     return *pattern == c ? pattern + 1 : NULL;
 }
 
-/* What follows the last star is tried at each place behind it; stars before it need no second try. */
+/* After a mismatch the text after the last star is tried one byte later. Earlier stars need no
+   second try. */
 bool hf__glob(const char *pattern, const char *text) {
     const char *star = NULL, *from = NULL;
     while (*text) {

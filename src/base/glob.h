@@ -1,15 +1,15 @@
-/* Patterns as a shell has them, over bytes: no locale has a say. */
+/* Shell patterns, on bytes, independent of the locale. */
 #ifndef HF_BASE_GLOB_H
 #define HF_BASE_GLOB_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* `*`, `?`, [a-z], [!a-z] and a backslash; a bracket that is never closed is itself. Takes no longer
-   than the two lengths multiplied. */
+/* Supports `*`, `?`, [a-z], [!a-z] and backslash. A bracket that is never closed stands for itself.
+   The time is at most proportional to the product of the two lengths. */
 bool hf__glob(const char *pattern, const char *text);
 
-/* What all that match begin with: this many bytes of the pattern, none of which needs a meaning. */
+/* How many bytes at the start of the pattern are plain: every match begins with them. */
 size_t hf__glob_prefix_length(const char *pattern);
 
 #endif

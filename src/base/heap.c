@@ -1,7 +1,8 @@
+/* A pairing heap of timers: see heap.h. */
 #include "base/heap.h"
 
-/* Two trees with no siblings become one: the later root becomes the first child of the earlier. */
-static hf__timer *meld(hf__timer *a, hf__timer *b) {
+/* Join two trees without siblings: the later root becomes the first child of the earlier one. */
+static hf__timer *meld_trees(hf__timer *a, hf__timer *b) {
     if (!a) return b;
     if (!b) return a;
     if (b->due < a->due) {
@@ -17,7 +18,7 @@ static hf__timer *meld(hf__timer *a, hf__timer *b) {
     return a;
 }
 
-/* Meld a list of siblings: in pairs from the left, then the pairs from the right. */
+/* Join a list of siblings: in pairs from the left, then the pairs from the right. */
 static hf__timer *meld_siblings(hf__timer *first) {
     hf__timer *pairs = NULL;
     while (first) {
@@ -25,7 +26,7 @@ static hf__timer *meld_siblings(hf__timer *first) {
         first = b ? b->next : NULL;
         a->next = NULL;
         if (b) b->next = NULL;
-        hf__timer *pair = meld(a, b);
+        hf__timer *pair = meld_trees(a, b);
         pair->next = pairs;
         pairs = pair;
     }
@@ -33,7 +34,7 @@ static hf__timer *meld_siblings(hf__timer *first) {
     while (pairs) {
         hf__timer *rest = pairs->next;
         pairs->next = NULL;
-        root = meld(root, pairs);
+        root = meld_trees(root, pairs);
         pairs = rest;
     }
     return root;
@@ -52,7 +53,7 @@ void hf__heap_remove(hf__heap *h, hf__timer *t) {
     hf__timer *rest = meld_siblings(t->child);
     t->child = t->next = NULL;
     t->link = NULL;
-    set_root(h, was_root ? rest : meld(h->root, rest));
+    set_root(h, was_root ? rest : meld_trees(h->root, rest));
 }
 
 void hf__heap_set(hf__heap *h, hf__timer *t, hf__time due) {
@@ -60,7 +61,7 @@ void hf__heap_set(hf__heap *h, hf__timer *t, hf__time due) {
     hf__heap_remove(h, t);
     t->due = due;
     if (due == HF__NEVER) return;
-    set_root(h, meld(h->root, t));
+    set_root(h, meld_trees(h->root, t));
 }
 
 hf__timer *hf__heap_pop(hf__heap *h, hf__time now) {

@@ -1,6 +1,6 @@
 /*
- * An intrusive min-heap of timers (a pairing heap): the nodes live in what they time, so that arming
- * a timer cannot fail, which is what lets a renewal be planned when memory is out.
+ * An intrusive min-heap of timers (a pairing heap). The nodes are part of the objects they time, so
+ * setting a timer cannot fail, and renewals can be scheduled when memory is out.
  *
  * Insert O(1), change O(1) amortised, remove O(log n) amortised.
  */
@@ -14,9 +14,10 @@
 
 typedef struct hf__timer {
     struct hf__timer *child, *next,
-        **link; /* link: what points at this node; NULL when not armed */
+        **link; /* link: the pointer that points to this node; NULL if not set */
     hf__time due;
-    struct hf__timer *next_due; /* the user's, once popped: a popped timer may be armed again */
+    /* for the user of a popped timer, which may be set again meanwhile */
+    struct hf__timer *next_due;
 } hf__timer;
 
 typedef struct hf__heap {
@@ -27,18 +28,18 @@ static inline bool hf__timer_armed(const hf__timer *t) {
     return t->link != NULL;
 }
 
-/* Due time of the first, HF__NEVER when empty. */
+/* When the first timer is due; HF__NEVER if empty. */
 static inline hf__time hf__heap_due(const hf__heap *h) {
     return h->root ? h->root->due : HF__NEVER;
 }
 
-/* Arm, re-arm, or with HF__NEVER disarm. */
+/* Set, change, or with HF__NEVER remove a timer. */
 void hf__heap_set(hf__heap *h, hf__timer *t, hf__time due);
 
-/* Disarm; nothing if it was not armed. */
+/* Remove a timer; does nothing if it is not set. */
 void hf__heap_remove(hf__heap *h, hf__timer *t);
 
-/* Take the first timer that is due at `now`; NULL if none is. */
+/* Remove and return the first timer that is due at `now`; NULL if none is. */
 hf__timer *hf__heap_pop(hf__heap *h, hf__time now);
 
 #endif

@@ -1,3 +1,4 @@
+/* Lines for the user's log callback: see log.h. */
 #include "base/log.h"
 
 #include <stdarg.h>

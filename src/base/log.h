@@ -1,6 +1,6 @@
 /*
- * Lines for the user's log callback. They are noted under the client's mutex and handed over after
- * it was let go, by whichever thread that was.
+ * Lines for the user's log callback. They are noted under the client's mutex. The thread that
+ * unlocks it delivers them afterwards.
  */
 #ifndef HF_BASE_LOG_H
 #define HF_BASE_LOG_H
@@ -9,7 +9,7 @@
 
 #include "holdfast.h"
 
-#define HF__LOG_PENDING_MAX 64 /* lines noted and not handed over yet; more are dropped */
+#define HF__LOG_PENDING_MAX 64 /* lines noted and not delivered yet; more are dropped */
 
 typedef struct hf__log_line {
     struct hf__log_line *next;
@@ -29,7 +29,7 @@ void hf__log_init(hf__log *log, hf_log_fn *fn, void *arg, uint32_t level);
 void hf__log_add(hf__log *log, int32_t level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Move the pending lines out, to be handed over or freed with hf__log_run (fn NULL: only freed). */
+/* Take the pending lines. hf__log_run then delivers and frees them (`fn` NULL: only frees). */
 hf__log_line *hf__log_take(hf__log *log);
 void hf__log_run(hf__log_line *lines, hf_log_fn *fn, void *arg);
 

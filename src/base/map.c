@@ -1,10 +1,11 @@
+/* An intrusive hash map: see map.h. */
 #include "base/map.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* FNV-1a over the seed and the key, finished so that the low bits depend on all. */
+/* FNV-1a over seed and key, with a final step so that the low bits depend on all input. */
 static uint64_t hash_of(uint64_t seed, const char *key, size_t length) {
     uint64_t h = UINT64_C(14695981039346656037) ^ seed;
     for (size_t i = 0; i < length; i++) h = (h ^ (unsigned char)key[i]) * UINT64_C(1099511628211);
@@ -31,7 +32,7 @@ hf__mapped *hf__map_find(const hf__map *m, const char *key, size_t length) {
     return item;
 }
 
-static void resize(hf__map *m, size_t size) {
+static void resize_table(hf__map *m, size_t size) {
     hf__mapped **table = calloc(size, sizeof *table);
     if (!table) return;
     for (size_t i = 0; i < m->size; i++) {
@@ -48,7 +49,7 @@ static void resize(hf__map *m, size_t size) {
 }
 
 void hf__map_add(hf__map *m, hf__mapped *item) {
-    if (m->count >= m->size) resize(m, m->size * 2);
+    if (m->count >= m->size) resize_table(m, m->size * 2);
     item->hash = hash_of(m->seed, item->key, item->length);
     hf__mapped **slot = &m->table[item->hash & (m->size - 1)];
     item->next = *slot;

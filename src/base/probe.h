@@ -1,12 +1,12 @@
 /*
- * Points at which perf, bpftrace or SystemTap can look into a running program (USDT). One that nobody
- * looks at is a single instruction that does nothing; without <sys/sdt.h> at build there is not even that.
+ * Static probes (USDT) for perf, bpftrace and SystemTap. A probe that is not in use is a single
+ * no-op instruction. Without <sys/sdt.h> at build time there are no probes.
  *
  *   holdfast:acquire   name                        a call wants a lock
- *   holdfast:granted   name, token, nanoseconds    and has it, after so long
- *   holdfast:renewed   name, token                 the store has confirmed it anew
- *   holdfast:released  name, token, nanoseconds    it was let go, after so long
- *   holdfast:lost      name, token, why            or it was lost
+ *   holdfast:granted   name, token, nanoseconds    it has the lock, after this wait
+ *   holdfast:renewed   name, token                 the store has confirmed a renewal
+ *   holdfast:released  name, token, nanoseconds    it was released, after this time
+ *   holdfast:lost      name, token, why            it was lost
  */
 #ifndef HF_BASE_PROBE_H
 #define HF_BASE_PROBE_H

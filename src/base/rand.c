@@ -1,3 +1,4 @@
+/* Random numbers: see rand.h. */
 #include "base/rand.h"
 
 #include <errno.h>
@@ -8,7 +9,7 @@
 
 #include "base/time.h"
 
-static void fill(unsigned char *out, size_t length) {
+static void fill_random(unsigned char *out, size_t length) {
     size_t have = 0;
     while (have < length) {
         ssize_t n = getrandom(out + have, length - have, 0);
@@ -26,11 +27,11 @@ uint64_t hf__rand_seed(void) {
         unsigned char bytes[8];
         uint64_t value;
     } seed;
-    fill(seed.bytes, sizeof seed.bytes);
+    fill_random(seed.bytes, sizeof seed.bytes);
     return seed.value;
 }
 
-/* splitmix64: any seed will do, also 0. */
+/* splitmix64: any seed will do, even 0. */
 uint64_t hf__rand_next(hf__rand *r) {
     uint64_t z = r->state += UINT64_C(0x9E3779B97F4A7C15);
     z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -45,7 +46,7 @@ int64_t hf__jitter(hf__rand *r, int64_t span) {
 
 void hf__uuid_make(char out[HF__UUID_LENGTH + 1]) {
     unsigned char b[16];
-    fill(b, sizeof b);
+    fill_random(b, sizeof b);
     b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
     b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
     snprintf(out, HF__UUID_LENGTH + 1,

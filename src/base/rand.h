@@ -1,4 +1,6 @@
-/* Jitter and identities. Seeded once, so that a simulation can be repeated from its seed. */
+/*
+ * Random numbers, for jitter and ids. Seeded once, so a simulation can be repeated from its seed.
+ */
 #ifndef HF_BASE_RAND_H
 #define HF_BASE_RAND_H
 
@@ -8,17 +10,18 @@ typedef struct hf__rand {
     uint64_t state;
 } hf__rand;
 
-/* A seed from the system; falls back on the clock where the system has none to give. */
+/* A seed from the system; from the clock if the system has none. */
 uint64_t hf__rand_seed(void);
 
 uint64_t hf__rand_next(hf__rand *r);
 
-/* A span between 3/4 of it and all of it: enough to spread a herd, never later than asked. */
+/* A duration between 3/4 of `span` and `span`: enough to spread many clients, and never too
+   late. */
 int64_t hf__jitter(hf__rand *r, int64_t span);
 
 #define HF__UUID_LENGTH 36
 
-/* A random (version 4) UUID, straight from the system and not from a seed that could repeat. */
+/* A random (version 4) UUID, from the system and not from a seed, which could repeat. */
 void hf__uuid_make(char out[HF__UUID_LENGTH + 1]);
 
 #endif

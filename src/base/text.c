@@ -1,3 +1,4 @@
+/* Copying text, and making foreign text safe to show: see text.h. */
 #include "base/text.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@ void hf__text_copy(char *to, size_t size, const char *from) {
 size_t hf__utf8(const char *text, size_t length, uint32_t *code) {
     static const struct {
         unsigned char mask, lead;
-        uint32_t least; /* smaller codes have a shorter form */
+        uint32_t least; /* smaller codes have a shorter encoding */
     } shapes[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
     const unsigned char *at = (const unsigned char *)text;
     for (size_t i = 0; i < 4 && i < length; i++) {

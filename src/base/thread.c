@@ -1,3 +1,4 @@
+/* Threads and conditions: see thread.h. */
 #include "base/thread.h"
 
 #include <signal.h>
@@ -12,8 +13,9 @@ bool hf__thread_start(pthread_t *thread, void *(*run)(void *), void *arg) {
     return !error;
 }
 
-/* Of the clocks that a condition may go by this is the nearest to hf__now's. It stands while the machine sleeps, as
-   poll's does: who slept before that looks later by so much. */
+/* Of the clocks that a condition can use, this one is closest to hf__now. It stops while the
+   machine is suspended, as poll does: a thread that slept before a suspend wakes later by that
+   time. */
 void hf__cond_init(pthread_cond_t *cond) {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -27,7 +29,7 @@ void hf__cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, hf__time until)
         pthread_cond_wait(cond, mutex);
         return;
     }
-    struct timespec at; /* is read first: what passes between the two only makes it early */
+    struct timespec at; /* read first: the time between the two reads only makes it early */
     clock_gettime(CLOCK_MONOTONIC, &at);
     hf__time left = until - hf__now();
     if (left <= 0) return;

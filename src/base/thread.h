@@ -1,4 +1,7 @@
-/* Threads of the library, which take no signal: those are for the program. And waiting for another thread. */
+/*
+ * Threads of the library, which block all signals, so that those reach the program's threads. And
+ * waiting for another thread.
+ */
 #ifndef HF_BASE_THREAD_H
 #define HF_BASE_THREAD_H
 
@@ -9,7 +12,8 @@
 
 bool hf__thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 
-/* A condition to be waited for with hf__cond_wait: until it is signalled, the time has come, or for no reason. */
+/* A condition for hf__cond_wait, which waits until it is signalled or `until`. It may also return
+   without a reason. */
 void hf__cond_init(pthread_cond_t *cond);
 void hf__cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, hf__time until);
 

@@ -1,3 +1,4 @@
+/* The clock: see time.h. */
 #include "base/time.h"
 
 #include <limits.h>

@@ -1,6 +1,6 @@
 /*
- * One type for moments and spans: nanoseconds on CLOCK_BOOTTIME, which goes on while the machine
- * sleeps. Only hf__now() reads the clock; everything below the client is given the time.
+ * One type for times and durations: nanoseconds on CLOCK_BOOTTIME, which includes suspend. Only
+ * hf__now() reads the clock; everything below the client is passed the time.
  */
 #ifndef HF_BASE_TIME_H
 #define HF_BASE_TIME_H
@@ -13,12 +13,12 @@ typedef int64_t hf__time;
 #define HF__MS    INT64_C(1000000)
 #define HF__SEC   (1000 * HF__MS)
 
-/* The longest wait that is counted; anything longer (292 years overflow) is HF__NEVER. */
+/* The longest duration that is counted. Longer ones (292 years would overflow) are HF__NEVER. */
 #define HF__SPAN_MAX_MS (INT64_C(100) * 365 * 24 * 3600 * 1000)
 
 hf__time hf__now(void);
 
-/* now + ms, where a negative span (HF_FOREVER) or one past counting is never. */
+/* now + ms. A negative duration (HF_FOREVER), or one that is too long to count, is HF__NEVER. */
 static inline hf__time hf__after_ms(hf__time now, int64_t ms) {
     return ms < 0 || ms > HF__SPAN_MAX_MS ? HF__NEVER : now + ms * HF__MS;
 }
@@ -31,7 +31,8 @@ static inline hf__time hf__later(hf__time a, hf__time b) {
     return a > b ? a : b;
 }
 
-/* Milliseconds from now until t for poll(2): rounded up so that nobody wakes early; -1 for never. */
+/* Milliseconds from `now` until `t`, for poll(2): rounded up, so that no thread wakes early; -1 for
+   never. */
 int hf__poll_ms(hf__time now, hf__time t);
 
 #endif

@@ -1,3 +1,4 @@
+/* Store URLs: see url.h. */
 #include "base/url.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 #define REPLICAS_MAX  100
 #define NODES_MIN     3
 
-/* ---- Schemes and options, each one list ---- */
+/* ---- Schemes and options, one list each ---- */
 
 enum {
     ON_MEMORY = 1 << HF__SCHEME_MEMORY,
@@ -27,7 +28,7 @@ enum {
     ON_TLS = 1 << HF__SCHEME_REDIS_TLS | 1 << HF__SCHEME_SENTINEL_TLS | 1 << HF__SCHEME_QUORUM_TLS |
              1 << HF__SCHEME_CLUSTER_TLS,
     ON_PRIMARY = 1 << HF__SCHEME_REDIS | 1 << HF__SCHEME_REDIS_TLS | 1 << HF__SCHEME_REDIS_UNIX |
-                 ON_SENTINEL, /* one server at a time, that may have replicas */
+                 ON_SENTINEL, /* one server at a time, which may have replicas */
     ON_REDIS = ON_PRIMARY | ON_QUORUM | ON_CLUSTER,
     ON_ALL = ON_MEMORY | ON_FILE | ON_REDIS
 };
@@ -52,10 +53,10 @@ static const struct {
 enum { TLS_VERIFY, NETWORK };
 
 static const struct {
-    const char *word, *otherwise; /* what leaving it out means */
+    const char *word, *otherwise; /* `otherwise`: what it means if the option is absent */
 } words[] = {[TLS_VERIFY] = {"none", "verify"}, [NETWORK] = {"allow", "refuse"}};
 
-/* WORD: only that one. CREDENTIAL: a TEXT that is never shown (hf__url_shown). Users count as
+/* WORD: only that word. CREDENTIAL: a TEXT that is never shown (hf__url_shown). Users count as
    credentials. */
 typedef enum option_type { DURATION, TEXT, NUMBER, WORD, CREDENTIAL } option_type;
 
@@ -64,7 +65,7 @@ static const struct option {
     int on;
     option_type type;
     size_t offset;
-    int64_t max; /* of a WORD: which, of `words` */
+    int64_t max; /* of a WORD: its index in `words` */
 } options[] = {
     {"prefix", ON_ALL, TEXT, offsetof(hf__url, prefix), HF__PREFIX_MAX},
     {"lease", ON_ALL, DURATION, offsetof(hf__url, lease_ms), HF_LEASE_MAX_MS},
@@ -90,7 +91,7 @@ static const struct option {
     {"network", ON_FILE, WORD, offsetof(hf__url, network_allowed), NETWORK},
 };
 
-/* ---- Small pieces ---- */
+/* ---- Helpers ---- */
 
 static int hex_digit(char c) {
     if (c >= '0' && c <= '9') return c - '0';
@@ -99,8 +100,8 @@ static int hex_digit(char c) {
     return -1;
 }
 
-/* Percent-decode into fresh memory. A bad escape or an encoded NUL is HF_INVALID. */
-static hf_result decode(const char *what, const char *text, size_t length, char **out) {
+/* Percent-decode into new memory. A bad escape or an encoded NUL is HF_INVALID. */
+static hf_result decode_percent(const char *what, const char *text, size_t length, char **out) {
     char *copy = malloc(length + 1), *to = copy;
     if (!copy) return hf__fail(HF_NOMEM, "out of memory");
     for (size_t i = 0; i < length; i++) {
@@ -155,8 +156,8 @@ static bool parse_number(const char *text, int64_t max, int32_t *out) {
 
 /* ---- Options ---- */
 
-/* An option that lacks its '=', or that follows a credential, may be the rest of a password with a
-   bare '&' in it. Such an option is not quoted. */
+/* An option without '=', or one that follows a credential, may be the rest of a password that
+   contains '&'. Such an option is not quoted. */
 static hf_result unknown_option(const hf__url *url, const char *name, size_t length, bool quoted) {
     char known[512] = "";
     size_t used = 0;
@@ -177,8 +178,8 @@ static hf_result set_duration(hf__url *url, const struct option *option, const c
     int64_t ms;
     if (!hf__duration_parse(value, &ms))
         return hf__fail(HF_INVALID,
-                        "%s=%.40s in the URL is no duration; write a number above zero "
-                        "and its unit: 500ms, 30s, 5m or 1h",
+                        "%s=%.40s in the URL is not a duration; write a number above zero with a "
+                        "unit: 500ms, 30s, 5m or 1h",
                         option->name, value);
     if (ms > option->max)
         return hf__fail(HF_INVALID, "%s=%.40s in the URL is too long: %" PRId64 "h at most",
@@ -189,8 +190,8 @@ static hf_result set_duration(hf__url *url, const struct option *option, const c
 
 static hf_result set_word(hf__url *url, const struct option *option, const char *value) {
     if (strcmp(value, words[option->max].word) != 0)
-        return hf__fail(HF_INVALID, "%s in the URL can only be %s; leave it out to %s",
-                        option->name, words[option->max].word, words[option->max].otherwise);
+        return hf__fail(HF_INVALID, "%s in the URL can only be %s; omit it to %s", option->name,
+                        words[option->max].word, words[option->max].otherwise);
     *(bool *)((char *)url + option->offset) = true;
     return HF_OK;
 }
@@ -200,10 +201,10 @@ static hf_result set_option(hf__url *url, const struct option *option, char **va
     if (option->type == WORD) return set_word(url, option, *value);
     if (option->type == NUMBER) {
         if (*(int32_t *)((char *)url + option->offset))
-            return hf__fail(HF_INVALID, "the URL says twice which %s it means", option->name);
+            return hf__fail(HF_INVALID, "the URL sets %s twice", option->name);
         if (parse_number(*value, option->max, (int32_t *)((char *)url + option->offset)))
             return HF_OK;
-        return hf__fail(HF_INVALID, "%s=%s in the URL is no number from 0 to %d", option->name,
+        return hf__fail(HF_INVALID, "%s=%s in the URL is not a number from 0 to %d", option->name,
                         *value, (int)option->max);
     }
     size_t length = strlen(*value);
@@ -217,7 +218,7 @@ static hf_result set_option(hf__url *url, const struct option *option, char **va
     return HF_OK;
 }
 
-/* The option of `text`, which is NAME or NAME=VALUE; NULL: unknown. */
+/* The option in `text`, which is NAME or NAME=VALUE; NULL: unknown. */
 static const struct option *find_option(const char *text, size_t length) {
     const char *equals = memchr(text, '=', length);
     size_t name = equals ? (size_t)(equals - text) : length;
@@ -236,14 +237,14 @@ static hf_result parse_option(hf__url *url, const char *text, size_t length, boo
     if (!equals) return hf__fail(HF_INVALID, "%s in the URL needs a value: %s=…", o->name, o->name);
     *after_secret |= o->type == CREDENTIAL;
     char *value = NULL;
-    hf_result r = decode(o->name, equals + 1, length - name - 1, &value);
+    hf_result r = decode_percent(o->name, equals + 1, length - name - 1, &value);
     if (!r && value) r = set_option(url, o, &value);
     if (value) explicit_bzero(value, strlen(value));
     free(value);
     return r;
 }
 
-/* An '@' here most likely belongs to a password with a bare '?' in it: refuse, and show nothing. */
+/* An '@' here most likely belongs to a password that contains '?': refuse, and show nothing. */
 static hf_result check_options(const char *text) {
     if (!strchr(text, '@')) return HF_OK;
     return hf__fail(HF_INVALID, "the URL has an '@' after its '?'; in a password write '?' as "
@@ -266,13 +267,12 @@ static hf_result parse_options(hf__url *url, const char *text) {
 static hf_result parse_user(hf__url *url, const char *text, size_t length) {
     const char *colon = memchr(text, ':', length);
     size_t user = colon ? (size_t)(colon - text) : length;
-    hf_result r = user ? decode("user", text, user, &url->user) : HF_OK;
-    if (!r && colon) r = decode("password", colon + 1, length - user - 1, &url->password);
+    hf_result r = user ? decode_percent("user", text, user, &url->user) : HF_OK;
+    if (!r && colon) r = decode_percent("password", colon + 1, length - user - 1, &url->password);
     if (r) return r;
     if (url->password && (!*url->password || strlen(url->password) > HF__PASSWORD_MAX))
         return hf__fail(HF_INVALID,
-                        "the URL's password must have 1 to %d bytes; leave out the "
-                        "':' for none",
+                        "the URL's password must have 1 to %d bytes; omit the ':' for no password",
                         HF__PASSWORD_MAX);
     return HF_OK;
 }
@@ -280,8 +280,8 @@ static hf_result parse_user(hf__url *url, const char *text, size_t length) {
 static hf_result parse_port(const char *text, int32_t *port) {
     if (!*text) return HF_OK;
     if (*text == ':' && parse_number(text + 1, 65535, port) && *port) return HF_OK;
-    return hf__fail(HF_INVALID, "the URL's port must be a number from 1 to 65535; an IPv6 address "
-                                "stands in brackets, and a '/' in a password is written %%2F");
+    return hf__fail(HF_INVALID, "the URL's port must be a number from 1 to 65535; write an IPv6 "
+                                "address in brackets, and a '/' in a password as %%2F");
 }
 
 static hf_result parse_host(const char *text, char **name, int32_t *port_number) {
@@ -296,10 +296,10 @@ static hf_result parse_host(const char *text, char **name, int32_t *port_number)
     }
     hf_result r = parse_port(port, port_number);
     if (r || !length) return r;
-    return decode("host", host, length, name);
+    return decode_percent("host", host, length, name);
 }
 
-/* `what` they are, for the line; `count` is how many. */
+/* `what`: what the hosts are, for the error text. `count`: how many were found. */
 static hf_result parse_hosts(hf__url *url, char *text, const char *what, int32_t port, int *count) {
     *count = 0;
     for (char *comma; text; text = comma ? comma + 1 : NULL) {
@@ -312,7 +312,7 @@ static hf_result parse_hosts(hf__url *url, char *text, const char *what, int32_t
         hf_result r = parse_host(text, &host->name, &host->port);
         if (r) return r;
         if (!host->name)
-            return hf__fail(HF_INVALID, "the URL's list of %s has an empty place", what);
+            return hf__fail(HF_INVALID, "the URL's list of %s has an empty element", what);
     }
     return HF_OK;
 }
@@ -325,7 +325,7 @@ static bool on_quorum(const hf__url *url) {
 static hf_result check_nodes(const hf__url *url, int count) {
     if (count < NODES_MIN)
         return hf__fail(HF_INVALID,
-                        "a quorum needs %d to %d nodes, each a server of its own: "
+                        "a quorum needs %d to %d nodes, each an independent server: "
                         "redis+quorum://HOST,HOST,HOST",
                         NODES_MIN, HF__HOSTS_MAX);
     for (int i = 0; i < count; i++)
@@ -376,9 +376,9 @@ static hf_result parse_sentinel(hf__url *url, char *text) {
     char *slash = strchr(text, '/');
     if (slash) *slash++ = '\0';
     if (!slash || !*slash || *slash == '/')
-        return hf__fail(HF_INVALID, "a URL of Sentinels ends with what they call the primary: "
+        return hf__fail(HF_INVALID, "a Sentinel URL ends with the primary's name: "
                                     "redis+sentinel://HOST,HOST,HOST/mymaster");
-    if (strchr(slash, '@')) /* it may end a password with a bare '/' */
+    if (strchr(slash, '@')) /* it may end a password that contains '/' */
         return hf__fail(HF_INVALID, "the URL has an '@' after a '/'; in a password write '/' as "
                                     "%%2F, in the primary's name write '@' as %%40");
     char *db = strchr(slash, '/'), *at = strrchr(text, '@');
@@ -386,7 +386,7 @@ static hf_result parse_sentinel(hf__url *url, char *text) {
     hf_result r = at ? parse_user(url, text, (size_t)(at - text)) : HF_OK;
     int count;
     if (!r) r = parse_hosts(url, at ? at + 1 : text, "Sentinels", SENTINEL_PORT, &count);
-    if (!r) r = decode("primary", slash, strlen(slash), &url->primary);
+    if (!r) r = decode_percent("primary", slash, strlen(slash), &url->primary);
     if (!r && db && *db && !parse_number(db, DB_MAX, &url->db))
         r = hf__fail(HF_INVALID, "after the primary the URL may name a database from 0 to %d",
                      DB_MAX);
@@ -399,18 +399,18 @@ static hf_result parse_unix(hf__url *url, char *text) {
         return hf__fail(HF_INVALID,
                         "a unix socket's URL has three slashes: redis+unix:///path/to/redis.sock");
     hf_result r = at ? parse_user(url, text, (size_t)(at - text)) : HF_OK;
-    return r ? r : decode("path", slash, strlen(slash), &url->path);
+    return r ? r : decode_percent("path", slash, strlen(slash), &url->path);
 }
 
-/* Empty: the default directory. Both file:/dir and file:///dir are in use for the same. */
+/* Empty: the default directory. Both file:/dir and file:///dir are in common use. */
 static hf_result parse_file(hf__url *url, const char *text) {
     if (!strncmp(text, "//", 2)) text += 2;
     if (*text && *text != '/')
         return hf__fail(HF_INVALID, "a directory's URL has three slashes: file:///path/to/dir; "
                                     "file: alone is the default directory");
     size_t length = strlen(text);
-    while (length > 1 && text[length - 1] == '/') length--; /* one name for one directory */
-    return length ? decode("path", text, length, &url->path) : HF_OK;
+    while (length > 1 && text[length - 1] == '/') length--; /* each directory has one spelling */
+    return length ? decode_percent("path", text, length, &url->path) : HF_OK;
 }
 
 static hf_result parse_body(hf__url *url, char *text) {
@@ -425,7 +425,7 @@ static hf_result parse_body(hf__url *url, char *text) {
     case HF__SCHEME_CLUSTER:
     case HF__SCHEME_CLUSTER_TLS: return parse_cluster(url, text);
     case HF__SCHEME_FILE: return parse_file(url, text);
-    case HF__SCHEME_MEMORY: return decode("space", text, strlen(text), &url->path);
+    case HF__SCHEME_MEMORY: return decode_percent("space", text, strlen(text), &url->path);
     }
     return HF_INVALID;
 }
@@ -436,8 +436,8 @@ static hf_result set_defaults(hf__url *url) {
     return url->prefix && url->host ? HF_OK : hf__fail(HF_NOMEM, "out of memory");
 }
 
-/* A prefix with a brace would move the hash tag away from the name. */
-static hf_result check(const hf__url *url) {
+/* A prefix with a brace would change the hash tag of the key. */
+static hf_result check_url(const hf__url *url) {
     if (strpbrk(url->prefix, "{}"))
         return hf__fail(HF_INVALID, "prefix in the URL may not contain '{' or '}'");
     if (url->password && url->password_file)
@@ -463,18 +463,19 @@ static hf_result parse_copy(hf__url *url, char *copy, size_t scheme_length) {
     if (!r) r = parse_body(url, copy + scheme_length);
     if (!r && question) r = parse_options(url, question + 1);
     if (!r) r = set_defaults(url);
-    return r ? r : check(url);
+    return r ? r : check_url(url);
 }
 
 static hf_result unknown_scheme(const char *text) {
     size_t length = strcspn(text, ":/?@");
     if (strncmp(text + length, "://", 3) != 0) /* localhost:6379, redis:host, a bare name */
-        return hf__fail(HF_INVALID, "a store is named by a URL: redis://HOST:PORT, rediss://HOST, "
-                                    "redis+unix:///PATH, redis+sentinel://HOST,HOST/NAME, "
-                                    "redis+cluster://HOST,HOST, redis+quorum://HOST,HOST,HOST, "
-                                    "file:, file:///DIRECTORY or memory:");
+        return hf__fail(
+            HF_INVALID,
+            "a store is named by a URL: redis://HOST:PORT, rediss://HOST, redis+unix:///PATH, "
+            "redis+sentinel://HOST,HOST/NAME, redis+cluster://HOST,HOST, "
+            "redis+quorum://HOST,HOST,HOST, file:, file:///DIRECTORY or memory:");
     return hf__fail(HF_UNSUPPORTED,
-                    "the scheme '%.*s:' is not one of this build; it has redis://, rediss://, "
+                    "this build does not support the scheme '%.*s:'; it has redis://, rediss://, "
                     "redis+unix://, redis+sentinel://, rediss+sentinel://, redis+cluster://, "
                     "rediss+cluster://, redis+quorum://, rediss+quorum://, file: and memory:",
                     (int)(length > 32 ? 32 : length), text);
@@ -524,7 +525,7 @@ void hf__url_fini(hf__url *url) {
 
 /* ---- Showing a URL ---- */
 
-/* Removes all other options, with their separators, in place. */
+/* Remove all other options, with their separators, in place. */
 static void keep_options(char *url, bool (*keeps)(const char *, size_t, const char *),
                          const char *arg) {
     char *from = strchr(url, '?'), *to = from, mark = '?';
@@ -557,7 +558,7 @@ void hf__url_drop_option(char *url, const char *name) {
     keep_options(url, is_other, name);
 }
 
-/* User and password stand between "://" and the last '@' before the path. */
+/* User and password are between "://" and the last '@' before the path. */
 static void drop_user(char *url) {
     char *user = strstr(url, "://");
     if (!user) return;

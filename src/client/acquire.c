@@ -1,4 +1,4 @@
-/* Acquiring: check, copy, hand to the core, wait. */
+/* Acquiring one name: check, copy, pass to the core, wait. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,19 +14,18 @@ static hf_result permits_check(const hf_options *o) {
         return hf__fail(HF_INVALID, "a capacity of %u is not between 1 and %d", o->capacity,
                         HF_PERMITS_MAX);
     if (o->permits > o->capacity)
-        return hf__fail(HF_INVALID, "%u permits can never be had of a capacity of %u", o->permits,
+        return hf__fail(HF_INVALID, "%u permits are more than the capacity of %u", o->permits,
                         o->capacity);
     return HF_OK;
 }
 
 static hf_result kind_check(const hf_client *c, const hf_options *o) {
     if (o->kind > HF_PERMITS)
-        return hf__fail(HF_UNSUPPORTED, "kind %u is not known to this version", o->kind);
+        return hf__fail(HF_UNSUPPORTED, "this version does not know kind %u", o->kind);
     if (o->kind != HF_MUTEX && !c->store->has_kinds)
-        return hf__fail(HF_UNSUPPORTED,
-                        "this store knows locks that exclude all others, and no other "
-                        "kind%s",
-                        c->store->no_kinds_reason ? c->store->no_kinds_reason : "; Redis does");
+        return hf__fail(HF_UNSUPPORTED, "this store supports only the kind HF_MUTEX%s",
+                        c->store->no_kinds_reason ? c->store->no_kinds_reason
+                                                  : "; Redis supports all kinds");
     return permits_check(o);
 }
 
@@ -38,15 +37,15 @@ hf_result hf__acquire_check(hf_client *c, const hf_options *o) {
     hf_result kind = kind_check(c, o);
     if (kind) return kind;
     if (o->flags & ~(uint32_t)(HF_NO_RENEW | HF_NOT_REENTRANT | HF_FRESH_OWNER))
-        return hf__fail(HF_UNSUPPORTED, "flags 0x%x hold one that this version does not know",
+        return hf__fail(HF_UNSUPPORTED, "flags 0x%x contain a flag that this version does not know",
                         o->flags);
     if (o->flags & HF_FRESH_OWNER && o->owner)
-        return hf__fail(HF_INVALID, "HF_FRESH_OWNER makes an owner, and another is named: leave "
-                                    "out one of them");
+        return hf__fail(
+            HF_INVALID,
+            "HF_FRESH_OWNER creates an owner, but the options also name one; use only one of them");
     if (o->wait_ms < 0 && o->wait_ms != HF_FOREVER)
         return hf__fail(HF_INVALID,
-                        "wait_ms %" PRId64 " is negative; use HF_FOREVER to wait "
-                        "without end",
+                        "wait_ms %" PRId64 " is negative; use HF_FOREVER to wait without a limit",
                         o->wait_ms);
     if (o->max_hold_ms && o->max_hold_ms < HF_LEASE_MIN_MS)
         return hf__fail(HF_INVALID, "max_hold_ms %" PRId64 " is below %" PRId64 "; 0 means none",
@@ -88,20 +87,20 @@ hf_result hf__acquire_prepare(hf_client *c, hf__wait *w, const hf_options *o) {
         w->hold = NULL;
         return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
     }
-    atomic_fetch_add(&c->refs, 1); /* the handle's: on_lost may release it before we return */
+    atomic_fetch_add(&c->refs, 1); /* for the handle: on_lost may release it before we return */
     w->hold->client = c;
     w->hold->fork_generation = c->fork_generation;
     return HF_OK;
 }
 
 void hf__acquire_undo(hf_client *c, hf__wait *w) {
-    if (w->hold) atomic_fetch_sub(&c->refs, 1); /* the user's is left */
+    if (w->hold) atomic_fetch_sub(&c->refs, 1); /* the user's reference is left */
     free(w->hold);
     hf__ownership_unref(w->ownership);
 }
 
-static hf_result acquire(hf_client *c, const char *name, size_t length, const hf_options *o,
-                         hf__wait *w) {
+static hf_result acquire_waiting(hf_client *c, const char *name, size_t length, const hf_options *o,
+                                 hf__wait *w) {
     if (o->cancel && atomic_load(&o->cancel->fired)) {
         c->core.stats.refused++;
         return hf__fail(HF_CANCELLED, "the cancel was fired before the call began");
@@ -109,7 +108,7 @@ static hf_result acquire(hf_client *c, const char *name, size_t length, const hf
     hf_result r = hf__acquire_prepare(c, w, o);
     if (r) return r;
     hf__time now = hf__now();
-    /* What was exported was nobody's till now. */
+    /* An exported hold had no owner until now. */
     hf__acquire_fill(w, c, o, w->exported ? hf__owner_fresh() : hf__owner_of(o), now);
     hf__core_acquire(&c->core, w, name, length, now);
     hf__awaited how = hf__await(c, &w->call, hf__wait_until(&c->core, w), o->cancel);
@@ -126,7 +125,7 @@ hf_result hf__acquire(hf_client *c, const char *name, size_t length, hf_options 
     if (!r) r = hf__lease_fits(c, hf__lease_of(c, o), &o->wait_ms, o->cancel);
     if (r) return r;
     hf__wait w = {.exported = exported};
-    r = acquire(c, name, length, o, &w);
+    r = acquire_waiting(c, name, length, o, &w);
     if (r == HF_OK) {
         *hold = w.hold;
         return r;
@@ -139,7 +138,7 @@ hf_result hf_acquire_v(hf_client *c, const char *name, const hf_options *options
                        hf_hold **hold) {
     size_t length;
     hf_options o;
-    if (!hold) return hf__fail(HF_INVALID, "hf_acquire needs somewhere to put the hold");
+    if (!hold) return hf__fail(HF_INVALID, "hf_acquire needs a pointer for the hold");
     *hold = NULL;
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
     if (!r) r = hf__name_check(name, &length);

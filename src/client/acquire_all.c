@@ -1,4 +1,4 @@
-/* Acquiring many names: sort, take each once, hand to the core, wait; one hold of them all. */
+/* Acquiring many names: sort, merge duplicates, pass to the core, wait. The result is one hold. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "client/hold.h"
 #include "client/options.h"
 
-/* A request, and which it was. */
+/* A request, and its index in the caller's array. */
 typedef struct request_item {
     hf_request request;
     size_t length;
@@ -16,11 +16,11 @@ typedef struct request_item {
 typedef struct request_list {
     unsigned count;
     request_item at[HF_NAMES_MAX];
-    unsigned parts; /* different names: the first so many of `at`, once they are merged */
+    unsigned parts; /* different names: this many at the start of `at`, once merged */
     unsigned part_of[HF_NAMES_MAX];
 } request_list;
 
-/* ---- What is asked for ---- */
+/* ---- Requests ---- */
 
 static int by_name(const void *a, const void *b) {
     const request_item *x = a, *y = b;
@@ -31,8 +31,9 @@ static int by_name(const void *a, const void *b) {
 static hf_result copy_requests(request_list *w, const hf_request *requests, size_t count,
                                size_t size) {
     if (!count || count > HF_NAMES_MAX)
-        return hf__fail(HF_INVALID, "%zu names: 1 to %d can be taken at once", count, HF_NAMES_MAX);
-    if (!requests) return hf__fail(HF_INVALID, "there are no requests");
+        return hf__fail(HF_INVALID, "%zu names were requested; 1 to %d are allowed", count,
+                        HF_NAMES_MAX);
+    if (!requests) return hf__fail(HF_INVALID, "requests is NULL");
     for (size_t i = 0; i < count; i++) {
         request_item *each = &w->at[i];
         const void *from = (const char *)requests + i * size;
@@ -48,20 +49,19 @@ static hf_result copy_requests(request_list *w, const hf_request *requests, size
     return HF_OK;
 }
 
-/* The same name twice: permits add up, of other kinds the stronger is taken. */
+/* A name that is requested twice: permits add up; of other kinds the stronger one is acquired. */
 static hf_result merge_request(hf_request *into, const hf_request *more) {
     into->flags |= more->flags;
     if (into->kind == HF_PERMITS && more->kind == HF_PERMITS) {
         if (into->capacity != more->capacity)
-            return hf__fail(HF_INVALID, "%s is asked for with a capacity of %u and of %u",
+            return hf__fail(HF_INVALID, "%s is requested twice, with a capacity of %u and of %u",
                             into->name, into->capacity, more->capacity);
-        into->permits += more->permits; /* each is HF_PERMITS_MAX at most */
+        into->permits += more->permits; /* each is at most HF_PERMITS_MAX */
     } else if (hf__kind_covers(more->kind, into->kind)) {
         into->kind = more->kind;
     } else if (!hf__kind_covers(into->kind, more->kind)) {
         return hf__fail(HF_INVALID,
-                        "%s is asked for as two kinds, of which neither includes the "
-                        "other",
+                        "%s is requested twice, as kinds of which neither includes the other",
                         into->name);
     }
     return HF_OK;
@@ -82,7 +82,7 @@ static hf_result merge_requests(request_list *w) {
     return HF_OK;
 }
 
-/* The options for one of them. */
+/* The options for one of the names. */
 static hf_options options_of(const hf_options *all, const hf_request *request) {
     hf_options o = *all;
     o.kind = request->kind;
@@ -96,8 +96,8 @@ static hf_result check_first(hf_client *c, const request_list *w, unsigned count
                              const hf_options *o) {
     for (unsigned i = 0; i < count; i++) {
         if (w->at[i].request.flags & ~(uint32_t)HF_NOT_REENTRANT)
-            return hf__fail(HF_UNSUPPORTED, "a request's flags may be HF_NOT_REENTRANT; the others "
-                                            "are said in the options, for all names");
+            return hf__fail(HF_UNSUPPORTED, "the only flag of a request is HF_NOT_REENTRANT; set "
+                                            "other flags in the options, for all names");
         const hf_options one = options_of(o, &w->at[i].request);
         hf_result r = hf__acquire_check(c, &one);
         if (r) return r;
@@ -105,16 +105,17 @@ static hf_result check_first(hf_client *c, const request_list *w, unsigned count
     return HF_OK;
 }
 
-/* Each as it was asked for, and then what became of the same name twice. */
+/* Check each request by itself, and then the merged ones. */
 static hf_result check_requests(hf_client *c, request_list *w, const hf_options *o) {
     if (o->kind || o->permits || o->capacity)
-        return hf__fail(HF_INVALID, "kind, permits and capacity are said in each request");
+        return hf__fail(HF_INVALID,
+                        "set kind, permits and capacity in each request, not in the options");
     hf_result r = check_first(c, w, w->count, o);
     if (!r) r = merge_requests(w);
     return r ? r : check_first(c, w, w->parts, o);
 }
 
-/* ---- What it takes ---- */
+/* ---- Preparation ---- */
 
 static hf__bundle *bundle_new(const request_list *w) {
     size_t parts = w->parts * sizeof(hf_hold *), part_of = w->count * sizeof(unsigned);
@@ -131,7 +132,7 @@ static hf__bundle *bundle_new(const request_list *w) {
     return b;
 }
 
-/* The first is the user's; until that is given nobody is told of a loss. */
+/* The user gets the first handle. Before that, no loss is reported. */
 static hf_result prepare_part(hf_client *c, hf__multi_part *p, hf__bundle *b, unsigned i,
                               const hf_options *o) {
     hf_options one = *o;
@@ -148,7 +149,8 @@ static hf_result prepare_part(hf_client *c, hf__multi_part *p, hf__bundle *b, un
 static void fill_part(hf__multi_part *p, const hf_client *c, const request_item *each,
                       const hf_options *o, hf__owner owner, hf__time now) {
     hf_options one = options_of(o, &each->request);
-    one.flags &= ~(uint32_t)HF_NO_RENEW; /* those that are held first are renewed until all are */
+    /* the names that are held first are renewed until all are held */
+    one.flags &= ~(uint32_t)HF_NO_RENEW;
     p->name = each->request.name;
     p->length = each->length;
     hf__acquire_fill(&p->wait, c, &one, owner, now);
@@ -167,7 +169,7 @@ static hf_result prepare_parts(hf_client *c, hf__multi_acquire *t, hf__bundle *b
     t->until = t->try_once ? HF__NEVER : hf__after_ms(now, o->wait_ms);
     t->max_hold_ms = o->max_hold_ms;
     t->no_renew = o->flags & HF_NO_RENEW;
-    hf__owner owner = hf__owner_of(o); /* one for all, also where it is a fresh one */
+    hf__owner owner = hf__owner_of(o); /* one owner for all, even if it is a fresh one */
     for (unsigned i = 0; i < w->parts; i++) {
         hf_result r = prepare_part(c, &t->parts[i], b, i, o);
         if (r) return r;
@@ -190,14 +192,14 @@ static hf_result wait_for_all(hf_client *c, hf__multi_acquire *t, hf_cancel *can
     return hf__call_result(&t->call);
 }
 
-/* One may have been lost since the last was granted. */
+/* One may have been lost since the last one was granted. */
 static hf_result return_hold(hf_client *c, hf_hold *hold) {
     hf__time now = hf__now();
     for (unsigned i = 0; i < hf__parts(hold); i++) {
         if (hf__ownership_valid(hf__part_at(hold, i)->ownership, now)) continue;
         hf__hold_release(c, hold, NULL, now);
         hf__run_once(c, NULL);
-        return hf__fail(HF_LOST, "all were granted, and one was over before this could be told");
+        return hf__fail(HF_LOST, "all were granted, but one was lost before the call returned");
     }
     hold->lost_reported = false;
     return HF_OK;
@@ -220,7 +222,7 @@ static hf_result acquire_all(hf_client *c, const request_list *w, const hf_optio
     return r;
 }
 
-/* The mutex is held before and after. */
+/* Mutex held before and after. */
 static hf_result acquire_open(hf_client *c, request_list *w, hf_options *o, hf_hold **hold) {
     hf_result r = check_requests(c, w, o);
     if (!r) r = hf__lease_fits(c, hf__lease_of(c, o), &o->wait_ms, o->cancel);
@@ -247,7 +249,7 @@ hf_result hf_acquire_all_v(hf_client *c, const hf_request *requests, size_t coun
                            size_t request_size, const hf_options *options, size_t options_size,
                            hf_hold **hold) {
     hf_options o;
-    if (!hold) return hf__fail(HF_INVALID, "hf_acquire_all needs somewhere to put the hold");
+    if (!hold) return hf__fail(HF_INVALID, "hf_acquire_all needs a pointer for the hold");
     *hold = NULL;
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, options_size);
     if (r) return r;

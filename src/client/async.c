@@ -1,3 +1,4 @@
+/* Async calls and their callbacks: see async.h. */
 #include "client/async.h"
 
 #include <errno.h>
@@ -9,14 +10,16 @@
 #include "client/observe.h"
 #include "client/options.h"
 
-/* A write for each would cost more than it saves; with all in one, client and server would take turns. */
-enum { A_FEW = 16 };
+/* Requests per write. One write for each would cost more than it saves; with one write for all,
+   client and server would work in turns instead of in parallel. */
+enum { SEND_BATCH = 16 };
 
-/* One call. An acquire has its wait in it; of a release only the wait's call is used. */
+/* One call. An acquire uses `wait`; a release uses only `wait.call`. */
 struct hf__async {
     hf__wait wait;
     hf__timer deadline;
-    hf__async *next, *prev; /* among those under way; later, `next` among those to be told */
+    /* among those in progress; later `next` among those whose callback is due */
+    hf__async *next, *prev;
     hf_acquired_fn *acquired;
     hf_released_fn *released;
     void *arg;
@@ -34,7 +37,7 @@ static hf__async *async_new(void *arg) {
     return a;
 }
 
-/* ---- Under way ---- */
+/* ---- In progress ---- */
 
 static void link_async(hf_client *c, hf__async *a, hf__time until) {
     a->wait.call.async = true;
@@ -52,7 +55,8 @@ static void unlink_async(hf_client *c, hf__async *a) {
     hf__heap_remove(&c->async_deadlines, &a->deadline);
 }
 
-/* Once the callback runs, the cancel is the user's to free: the last that carries it lets go of it before. */
+/* Once the callback runs, the user may free the cancel. So it is no longer watched when the last
+   call that uses it has ended. */
 static void unwatch_cancel(hf_client *c, const hf_cancel *cancel) {
     for (const hf__async *a = c->asyncs; a; a = a->next)
         if (a->cancel == cancel) return;
@@ -82,14 +86,15 @@ void hf__async_expire(hf_client *c, hf__time now) {
     }
 }
 
-/* A fired cancel stays readable: it is no longer watched once those who carry it have been told. One that cannot be taken
-   out would be found again and again, by us and not by those who wait for the mutex. */
+/* A fired cancel stays readable. It is no longer watched once all calls that use it have been
+   cancelled. One that cannot be removed from the epoll set would be found again and again, so the
+   loop ends, and other threads can get the mutex. */
 void hf__async_cancelled(hf_client *c) {
     struct epoll_event event;
-    bool taken_out = true;
-    while (taken_out && c->cancel_epoll >= 0 && epoll_wait(c->cancel_epoll, &event, 1, 0) == 1) {
+    bool removed = true;
+    while (removed && c->cancel_epoll >= 0 && epoll_wait(c->cancel_epoll, &event, 1, 0) == 1) {
         hf_cancel *cancel = event.data.ptr;
-        taken_out = epoll_ctl(c->cancel_epoll, EPOLL_CTL_DEL, cancel->fd, NULL) == 0;
+        removed = epoll_ctl(c->cancel_epoll, EPOLL_CTL_DEL, cancel->fd, NULL) == 0;
         for (hf__async *a = c->asyncs, *next; a; a = next) {
             next = a->next;
             if (a->cancel == cancel && !a->wait.call.done)
@@ -105,7 +110,7 @@ static hf_result watch_cancel(hf_client *c, hf_cancel *cancel) {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = cancel};
     if (epoll_ctl(c->cancel_epoll, EPOLL_CTL_ADD, cancel->fd, &event) == 0 || errno == EEXIST)
         return HF_OK;
-    return hf__fail(HF_NOMEM, "no descriptor or memory to watch the cancel");
+    return hf__fail(HF_NOMEM, "no descriptor or memory is available to watch the cancel");
 }
 
 /* ---- Callbacks ---- */
@@ -124,8 +129,8 @@ static void free_failed(hf_client *c, hf__wait *w) {
     hf__ownership_unref(w->ownership);
 }
 
-/* A hold may be over before its callback comes: the client was closed, or earlier callbacks took long. Until
-   it is handed over nobody is told of its loss. */
+/* A hold may be over before its callback runs, because the client was closed or earlier callbacks
+   took long. Until the hold is handed to the user, its loss is not reported. */
 static bool claim_hold(hf_client *c, hf_hold *hold) {
     pthread_mutex_lock(&c->mutex);
     bool good = hf__ownership_valid(hold->ownership, hf__now());
@@ -137,7 +142,7 @@ static bool claim_hold(hf_client *c, hf_hold *hold) {
 static hf_result release_late_grant(hf_hold *hold) {
     hf_result r = hf_release(hold);
     return r == HF_CLOSED ? r
-                          : hf__fail(HF_LOST, "it was granted, and over before this could be told");
+                          : hf__fail(HF_LOST, "it was granted, but ended before its callback ran");
 }
 
 static void report_acquired(hf_client *c, hf__async *a, hf_result r) {
@@ -151,7 +156,7 @@ static void report_acquired(hf_client *c, hf__async *a, hf_result r) {
     a->acquired(r, hold, a->arg);
 }
 
-/* Without the mutex. What it was told is also this thread's last failure. */
+/* Called without the mutex. The result is also this thread's last failure. */
 static void run_callback(hf_client *c, hf__async *a) {
     hf_result r = hf__call_result(&a->wait.call);
     if (a->released) {
@@ -167,7 +172,7 @@ bool hf__callbacks_due(const hf_client *c) {
     return c->callbacks_first || c->lost_to_report || c->changed_first;
 }
 
-/* Those that are there now: a callback may bring about the next without end. */
+/* Only those that are due now: callbacks may begin new calls without end. */
 void hf__callbacks_run(hf_client *c) {
     const hf_client *before = calling;
     calling = c;
@@ -216,12 +221,15 @@ void hf__async_forget(hf_client *c) {
     free_asyncs(c, finished);
 }
 
-/* ---- Beginning ---- */
+/* ---- Starting ---- */
 
-/* What callbacks begin is sent a few at a time, so that the server works on these while the next callbacks run; and
-   when all of them have run; or soon, by another thread, should they take long. */
+/*
+ * Requests that callbacks begin are sent a few at a time, so that the server works on them while
+ * the next callbacks run. The rest is sent when all callbacks have run. If they take long, another
+ * thread sends it soon.
+ */
 static void send_soon(hf_client *c) {
-    if (calling != c || ++c->unsent == A_FEW) {
+    if (calling != c || ++c->unsent == SEND_BATCH) {
         hf__run_once(c, NULL);
         return;
     }
@@ -241,7 +249,7 @@ static hf_result start_acquire(hf_client *c, const char *name, size_t length, hf
         if (o->cancel) unwatch_cancel(c, o->cancel);
         return r;
     }
-    a->wait.hold->lost_reported = true; /* until it is handed over */
+    a->wait.hold->lost_reported = true; /* until the user gets it */
     hf__time now = hf__now();
     hf__acquire_fill(&a->wait, c, o, o->owner ? hf__owner_of(o) : hf__owner_fresh(), now);
     a->cancel = o->cancel;
@@ -255,7 +263,7 @@ hf_result hf_acquire_async_v(hf_client *c, const char *name, const hf_options *o
                              hf_acquired_fn *fn, void *arg) {
     size_t length;
     hf_options o;
-    if (!fn) return hf__fail(HF_INVALID, "hf_acquire_async needs a function to call");
+    if (!fn) return hf__fail(HF_INVALID, "hf_acquire_async needs a callback");
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
     if (!r) r = hf__name_check(name, &length);
     if (!r) r = hf__call_begin(c);
@@ -273,8 +281,9 @@ hf_result hf_acquire_async_v(hf_client *c, const char *name, const hf_options *o
 }
 
 static hf_result start_release(hf_client *c, hf_hold *hold, hf_released_fn *fn, void *arg) {
-    if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "it was released before");
-    if (c->callback_thread_stop && !hf__in_callback(c)) { /* nobody is left to call back */
+    if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was already released");
+    /* no thread is left to run its callback */
+    if (c->callback_thread_stop && !hf__in_callback(c)) {
         hf__call call = {0};
         hf__hold_release(c, hold, &call, hf__now());
         hf__process(c);
@@ -294,8 +303,8 @@ static hf_result start_release(hf_client *c, hf_hold *hold, hf_released_fn *fn, 
 }
 
 hf_result hf_release_async(hf_hold *hold, hf_released_fn *fn, void *arg) {
-    if (!hold) return hf__fail(HF_INVALID, "there is no hold to release");
-    if (!fn) return hf__fail(HF_INVALID, "hf_release_async needs a function to call");
+    if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
+    if (!fn) return hf__fail(HF_INVALID, "hf_release_async needs a callback");
     hf_client *c = hold->client;
     if (hold->fork_generation != hf__fork_generation()) {
         hf_unref(hold);

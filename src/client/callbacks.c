@@ -1,8 +1,10 @@
 /*
- * Telling of losses, and the thread that runs callbacks. The descriptor is set at once; on_lost runs on
- * a thread of its own, as do the callbacks of calls that do not block, started with the first that
- * needs it: so a callback which takes its time, or locks something else, keeps no other hold from
- * being renewed. A client with a loop of the user's has no such thread: hf_dispatch does it.
+ * Reporting of losses, and the thread that runs callbacks.
+ *
+ * A loss makes its descriptor readable at once. on_lost and the callbacks of async calls run on a
+ * thread of their own, which is started when first needed. So a slow callback, or one that takes
+ * other locks, does not keep other holds from being renewed. A client in the user's event loop has
+ * no such thread: hf_dispatch runs the callbacks.
  */
 #include <sys/epoll.h>
 
@@ -10,7 +12,7 @@
 #include "client/async.h"
 #include "client/hold.h"
 
-/* What the user has of a handle: of one among many, the first of them. */
+/* The handle that the user has; in a hold of many names, the first one. */
 static hf_hold *user_handle(hf_hold *hold) {
     return hold->head ? hold->head : hold;
 }
@@ -79,7 +81,7 @@ static void *callback_main(void *arg) {
     for (;;) {
         if (hf__callbacks_due(c)) {
             hf__callbacks_run(c);
-            hf__run_once(c, NULL); /* what they have begun */
+            hf__run_once(c, NULL); /* sends what the callbacks have begun */
             (void)hf__flush_wakeups(c);
         } else if (c->callback_thread_stop) {
             break;
@@ -94,13 +96,15 @@ static void *callback_main(void *arg) {
 hf_result hf__callbacks_start(hf_client *c) {
     if (c->cancel_epoll < 0) {
         c->cancel_epoll = epoll_create1(EPOLL_CLOEXEC);
-        if (c->background_runs) hf__event_set(c->background_wake_fd); /* it polls it from now on */
+        /* it polls cancel_epoll from now on */
+        if (c->background_runs) hf__event_set(c->background_wake_fd);
     }
-    /* Where it stops, this is the thread itself: it will see to what its callback has begun. */
+    /* If it is stopping, this is the callback thread itself, which will process what its callback
+       began. */
     if (c->callback_thread_runs || c->callback_thread_stop || c->loop.fd >= 0) return HF_OK;
     if (c->cancel_epoll < 0 || !hf__thread_start(&c->callback_thread, callback_main, c))
-        return hf__fail(HF_NOMEM, "no thread or descriptor to be had for callbacks; nothing was "
-                                  "begun");
+        return hf__fail(HF_NOMEM,
+                        "no thread or descriptor is available for callbacks; nothing was started");
     c->callback_thread_runs = true;
     return HF_OK;
 }

@@ -1,3 +1,4 @@
+/* Cancels: a flag, and a descriptor that becomes readable when it is fired. */
 #include <stdlib.h>
 
 #include "client/client.h"
@@ -12,7 +13,7 @@ hf_cancel *hf_cancel_new(void) {
     return NULL;
 }
 
-/* The descriptor stays readable: it is never read, and so serves any number of waits. */
+/* The descriptor is never read, so it stays readable, and serves any number of waits. */
 void hf_cancel_fire(hf_cancel *cancel) {
     if (!cancel) return;
     atomic_store(&cancel->fired, true);

@@ -1,4 +1,4 @@
-/* Opening and closing, and how every call begins and ends. */
+/* Opening and closing a client, and how every call begins and ends. */
 #include "client/client.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ hf_result hf__lease_check(int64_t lease_ms) {
                     lease_ms, HF_LEASE_MIN_MS, HF_LEASE_MAX_MS);
 }
 
-/* A lease that two round trips and the margin use up would be over when it is granted. */
+/* Two round trips and the margin would use up such a lease before its grant is known. */
 static bool too_short(const hf_client *c, int64_t lease_ms) {
     return lease_ms * 1000 / 4 < c->store->round_trip_us;
 }
@@ -89,7 +89,8 @@ hf_result hf__lease_fits_by_now(hf_client *c, int64_t lease_ms) {
     if (!too_short(c, lease_ms)) return HF_OK;
     c->store->wants_round_trip = true;
     if (c->store->round_trips < MEASURES) return HF_OK;
-    (void)hf__background_start(c); /* nobody else may measure, and it would be refused for ever */
+    /* or no thread might ever measure, and it would be refused forever */
+    (void)hf__background_start(c);
     return refuse_lease(c, lease_ms);
 }
 
@@ -105,7 +106,7 @@ static hf_result check_options(const hf_client_options *o) {
     if (!r) r = check_timeout("command_timeout_ms", o->command_timeout_ms);
     if (!r) r = check_timeout("outage_ms", o->outage_ms);
     if (!r && o->flags & ~(uint32_t)HF_NO_THREAD)
-        r = hf__fail(HF_UNSUPPORTED, "flags 0x%x hold one that this version does not know",
+        r = hf__fail(HF_UNSUPPORTED, "flags 0x%x contain a flag that this version does not know",
                      o->flags);
     if (!r && o->log_level > HF_LOG_DEBUG)
         r = hf__fail(HF_INVALID, "log_level %u is above HF_LOG_DEBUG", o->log_level);
@@ -115,7 +116,7 @@ static hf_result check_options(const hf_client_options *o) {
 /* ---- Calls ---- */
 
 hf_result hf__call_begin(hf_client *c) {
-    if (!c) return hf__fail(HF_INVALID, "there is no client");
+    if (!c) return hf__fail(HF_INVALID, "client is NULL");
     if (c->fork_generation != hf__fork_generation())
         return hf__fail(HF_FORKED, "the client belongs to the parent process; open one here");
     pthread_mutex_lock(&c->mutex);
@@ -131,8 +132,8 @@ hf_result hf__call_begin_latch_leader(hf_client *c) {
     hf_result r = hf__call_begin(c);
     if (r || c->store->has_latch_leader) return r;
     hf__call_end(c);
-    return hf__fail(HF_UNSUPPORTED, "this store has locks, but neither latches nor leaders: the "
-                                    "nodes of a quorum cannot agree on them (one Redis can)");
+    return hf__fail(HF_UNSUPPORTED, "this store has no latches and leaders, because the nodes of a "
+                                    "quorum cannot agree on them; use a single Redis");
 }
 
 void hf__call_end(hf_client *c) {
@@ -150,7 +151,7 @@ hf_result hf__call_result(hf__call *call) {
     return call->result;
 }
 
-/* ---- Making ---- */
+/* ---- Creating ---- */
 
 static void fill_identity(hf__identity *who, const char *label) {
     hf__uuid_make(who->client);
@@ -164,7 +165,7 @@ static int64_t first_set(int64_t a, int64_t b, int64_t otherwise) {
     return a ? a : b ? b : otherwise;
 }
 
-/* The URL wins over the options, and those over the defaults. */
+/* The URL overrides the options, and the options override the defaults. */
 static void merge_options(hf_client *c, const hf_client_options *o) {
     hf__url *u = &c->url;
     u->lease_ms = first_set(u->lease_ms, o->lease_ms, LEASE_MS);
@@ -176,7 +177,7 @@ static void merge_options(hf_client *c, const hf_client_options *o) {
     u->rejoin_delay_ms = first_set(u->rejoin_delay_ms, 0, HF__REJOIN_DELAY_MS);
 }
 
-/* Each node has a store of its own, as if it were alone. */
+/* Each node has its own store, as if it were the only server. */
 static hf__store *make_quorum(hf_client *c, const hf__identity *who) {
     const hf__url *u = &c->url;
     hf__quorum_node nodes[HF__HOSTS_MAX] = {0};
@@ -203,7 +204,8 @@ static bool is_quorum(const hf__url *u) {
     return u->scheme == HF__SCHEME_QUORUM || u->scheme == HF__SCHEME_QUORUM_TLS;
 }
 
-/* Said when the client is opened, so that a wrong configuration is not left to the first acquire. */
+/* Checked when the client is opened, so that a wrong configuration does not show only in the first
+   acquire. */
 static hf_result check_quorum_lease(const hf__url *u) {
     char *detail = NULL;
     hf_result r = hf__quorum_lease_check(u->rejoin_delay_ms, u->lease_ms, &detail);
@@ -263,7 +265,8 @@ static void free_all(hf_client *c, bool forked) {
 void hf__client_unref(hf_client *c) {
     if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) return;
     bool forked = c->fork_generation != hf__fork_generation();
-    /* If a thread of the parent was at work when it forked, what it left is not safe to walk. */
+    /* If a thread of the parent was active during the fork, its data may be inconsistent: leave
+       it. */
     if (forked && pthread_mutex_trylock(&c->mutex) != 0) return;
     free_all(c, forked);
 }
@@ -300,15 +303,16 @@ static hf_result open_client(hf_client *c, const char *url, const hf_client_opti
 hf_result hf_open_v(const char *url, const hf_client_options *options, size_t size,
                     hf_client **client) {
     hf_client_options o;
-    if (!client) return hf__fail(HF_INVALID, "hf_open needs somewhere to put the client");
+    if (!client) return hf__fail(HF_INVALID, "hf_open needs a pointer for the client");
     *client = NULL;
     hf_result r = hf__options_copy("hf_client_options", &o, sizeof o, options, size);
     if (!r) r = check_options(&o);
     if (r) return r;
     if (!url) url = getenv("HOLDFAST_URL");
     if (!url || !*url)
-        return hf__fail(HF_INVALID, "no store was named: pass a URL such as redis://localhost, or "
-                                    "set HOLDFAST_URL");
+        return hf__fail(
+            HF_INVALID,
+            "no store was given; pass a URL such as redis://localhost, or set HOLDFAST_URL");
     hf_client *c = client_new(&o);
     if (!c) return hf__fail(HF_NOMEM, "out of memory");
     r = open_client(c, url, &o);
@@ -329,7 +333,7 @@ static void end_holds(hf_client *c) {
     if (hf__await(c, &call, until, NULL) != HF__DONE) c->core.close_call = NULL;
 }
 
-/* There is no thread that would have. */
+/* No other thread is left to run them. */
 static void run_last_callbacks(hf_client *c) {
     pthread_mutex_lock(&c->mutex);
     while (hf__callbacks_due(c)) hf__callbacks_run(c);
@@ -345,7 +349,8 @@ void hf_close(hf_client *c) {
         hf__watch_close(c);
         end_holds(c);
         hf__unlock(c);
-        hf__background_join(c); /* first: who reads keeps the store from saying goodbye */
+        /* first: a thread that reads keeps the store from closing its connection in order */
+        hf__background_join(c);
         pthread_mutex_lock(&c->mutex);
         c->store->table->shut(c->store, hf__now());
         hf__async_close(c);

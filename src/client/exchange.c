@@ -1,3 +1,4 @@
+/* Exchanges that belong to no entry: see exchange.h. */
 #include "client/exchange.h"
 
 #include <stdlib.h>
@@ -21,9 +22,9 @@ bool hf__exchange_complete(hf__core *core, hf__op *op, hf__time now) {
     return true;
 }
 
-/* op.maybe says of all times that it was sent. */
+/* op.outcome_unknown covers all tries. */
 hf_result hf__exchange_run(hf_client *c, hf__exchange *exchange, hf__time until) {
-    for (bool maybe = false;;) {
+    for (bool unknown = false;;) {
         hf_result r = c->store->up ? HF_OK : hf__await_up(c, until);
         if (r) return r;
         exchange->call = (hf__call){0};
@@ -31,7 +32,7 @@ hf_result hf__exchange_run(hf_client *c, hf__exchange *exchange, hf__time until)
         exchange->op.not_after = until;
         c->store->table->submit(c->store, &exchange->op, hf__now());
         (void)hf__await(c, &exchange->call, HF__NEVER, NULL);
-        maybe = exchange->op.outcome_unknown |= maybe;
+        unknown = exchange->op.outcome_unknown |= unknown;
         bool retry = exchange->call.result == HF_UNREACHABLE && !c->store->up &&
                      (!exchange->op.outcome_unknown || exchange->op.verb != HF__BREAK);
         r = hf__call_result(&exchange->call);

@@ -1,8 +1,10 @@
 /*
- * Holds that leave their process. In the store such a hold is that of a client which nobody is; who
- * knows its name and token takes it over. The text that says so:
+ * Exported holds: holds that leave their process.
  *
- *     hf1:<client>:<token>:<lease in ms>:<name, with bytes that are not plain as %2F>
+ * In the store such a hold belongs to the id of a client that does not exist. Any process that has
+ * that id and the token can take it over. They travel in a text, the handle:
+ *
+ *     hf1:<client>:<token>:<lease in ms>:<name, with special bytes as %2F>
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,22 +16,24 @@
 #include "client/options.h"
 
 #define START       "hf1:"
-#define KNOWN_MS    INT64_C(86400000) /* past its lease others can see who exported it */
 #define ENCODED_MAX (3 * HF_NAME_MAX + 1)
+
+/* For this long after its lease others can see who exported it. */
+#define KNOWN_MS INT64_C(86400000)
 
 _Static_assert(sizeof START + HF__UUID_LENGTH + HF__DIGITS + HF__DIGITS + 3 + ENCODED_MAX <=
                    HF_EXPORT_MAX,
                "any name fits");
 
-/* A text, taken apart. */
-typedef struct ticket {
+/* A handle text, parsed. */
+typedef struct parsed_handle {
     hf__exported exported;
     int64_t lease_ms;
     char name[HF_NAME_MAX + 1];
     size_t length;
-} ticket;
+} parsed_handle;
 
-/* ---- The text ---- */
+/* ---- The handle text ---- */
 
 static bool is_plain_char(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -56,7 +60,7 @@ static int hex_digit(char c) {
     return at ? (int)(at - hex) : -1;
 }
 
-static bool decode_name(ticket *t, const char *text) {
+static bool decode_name(parsed_handle *t, const char *text) {
     for (t->length = 0; *text; text++) {
         int c = (unsigned char)*text;
         if (c == '%') {
@@ -84,7 +88,7 @@ static bool read_number(const char **at, uint64_t *number) {
     return true;
 }
 
-static bool parse_handle(ticket *t, const char *text) {
+static bool parse_handle(parsed_handle *t, const char *text) {
     uint64_t lease;
     if (!text || strncmp(text, START, strlen(START)) != 0) return false;
     text += strlen(START);
@@ -100,15 +104,16 @@ static bool parse_handle(ticket *t, const char *text) {
     return good && decode_name(t, text);
 }
 
-static hf_result parse_or_fail(ticket *t, const char *text) {
+static hf_result parse_or_fail(parsed_handle *t, const char *text) {
     if (parse_handle(t, text)) return HF_OK;
-    return hf__fail(HF_INVALID, "this is no text that hf_export has written");
+    return hf__fail(HF_INVALID, "this is not a handle that hf_export has written");
 }
 
 static hf_result check_store(const hf_client *c) {
     if (c->store->can_export) return HF_OK;
-    return hf__fail(HF_UNSUPPORTED, "in this store a hold ends with its process, and cannot leave "
-                                    "it; Redis can");
+    return hf__fail(
+        HF_UNSUPPORTED,
+        "in this store a hold ends with its process, and cannot be exported; Redis supports that");
 }
 
 /* ---- Exporting ---- */
@@ -118,15 +123,17 @@ static hf_result check_export(const hf_client *c, const hf_hold *hold) {
     hf_result r = check_store(c);
     if (r) return r;
     if (hold->bundle || ownership->kind != HF_MUTEX)
-        return hf__fail(HF_UNSUPPORTED, "only a hold of one name, as HF_MUTEX, can leave");
+        return hf__fail(HF_UNSUPPORTED,
+                        "only a hold of one name, of kind HF_MUTEX, can be exported");
     if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was released");
     if (ownership->entry && ownership->count > 1)
-        return hf__fail(HF_INVALID, "its owner has entered %u times: release the others first",
+        return hf__fail(HF_INVALID,
+                        "its owner has acquired it %u times; release the other holds first",
                         ownership->count);
     return HF_OK;
 }
 
-/* Who had it, for those who look. If that fails, they see less. */
+/* Publish who exported it, for inspection. If that fails, inspection shows less. */
 static void register_exported(hf_client *c, const hf__exported *exported, int64_t lease_ms) {
     hf__exchange exchange = {.op = {.verb = HF__REGISTER,
                                     .name = "",
@@ -148,8 +155,8 @@ static hf_result export_ownership(hf_client *c, hf__ownership *ownership,
     }
     hf_result r = hf__call_result(&call);
     if (r != HF_UNKNOWN_OUTCOME) return r;
-    return hf__fail(r, "the store did not answer whether the hold has left; if it has, it is lost "
-                       "here, and ends with its lease");
+    return hf__fail(r, "the store did not answer whether the hold was exported; if it was, it is "
+                       "lost here, and expires with its lease");
 }
 
 static hf_result export_held(hf_client *c, hf_hold *hold, char *text) {
@@ -169,7 +176,8 @@ static hf_result export_held(hf_client *c, hf_hold *hold, char *text) {
 
 hf_result hf_export(hf_hold *hold, char *text, size_t size) {
     if (!hold || !text || size < HF_EXPORT_MAX)
-        return hf__fail(HF_INVALID, "hf_export needs a hold, and room for %d bytes", HF_EXPORT_MAX);
+        return hf__fail(HF_INVALID, "hf_export needs a hold, and a buffer of %d bytes",
+                        HF_EXPORT_MAX);
     text[0] = '\0';
     if (hold->fork_generation != hf__fork_generation())
         return hf__fail(HF_FORKED, "the hold belongs to the parent process");
@@ -184,24 +192,26 @@ hf_result hf_export(hf_hold *hold, char *text, size_t size) {
     return r;
 }
 
-/* ---- Taking over ---- */
+/* ---- Adopting ---- */
 
 static hf_result adopt_check(const hf_options *o) {
     if (!o->wait_ms && !o->owner && !o->cancel && !o->kind && !o->permits && !o->capacity)
         return HF_OK;
-    return hf__fail(HF_INVALID, "hf_adopt knows lease_ms, max_hold_ms, on_lost, arg and flags");
+    return hf__fail(HF_INVALID,
+                    "hf_adopt supports only lease_ms, max_hold_ms, on_lost, arg and flags");
 }
 
 static hf_result lost_as_not_held(hf_result r) {
     if (r != HF_LOST) return r;
-    return hf__fail(r, "it is over: released, broken, past its lease, or adopted before");
+    return hf__fail(r, "the exported hold no longer exists: it was released, broken or adopted "
+                       "before, or its lease expired");
 }
 
 hf_result hf_adopt_v(hf_client *c, const char *text, const hf_options *options, size_t size,
                      hf_hold **hold) {
     hf_options o;
-    ticket t = {.lease_ms = 0};
-    if (!hold) return hf__fail(HF_INVALID, "hf_adopt needs somewhere to put the hold");
+    parsed_handle t = {.lease_ms = 0};
+    if (!hold) return hf__fail(HF_INVALID, "hf_adopt needs a pointer for the hold");
     *hold = NULL;
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
     if (!r) r = adopt_check(&o);
@@ -216,7 +226,7 @@ hf_result hf_adopt_v(hf_client *c, const char *text, const hf_options *options, 
 }
 
 hf_result hf_extend_exported(hf_client *c, const char *text, int64_t lease_ms) {
-    ticket t = {.lease_ms = 0};
+    parsed_handle t = {.lease_ms = 0};
     hf_result r = parse_or_fail(&t, text);
     if (!r) r = hf__call_begin(c);
     if (r) return r;
@@ -233,8 +243,9 @@ hf_result hf_extend_exported(hf_client *c, const char *text, int64_t lease_ms) {
                              hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
     hf__call_end(c);
     if (r == HF_TIMEOUT)
-        return hf__fail(HF_UNREACHABLE, "the store got to it too late, and did nothing");
+        return hf__fail(HF_UNREACHABLE,
+                        "the request reached the store too late, and was not executed; try again");
     if (r == HF_UNREACHABLE && exchange.op.outcome_unknown)
-        return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not confirm that it was extended");
+        return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not confirm the extension; try again");
     return lost_as_not_held(r);
 }

@@ -1,4 +1,4 @@
-/* Processes and threads told apart, without asking the kernel at each call. */
+/* The fork generation and thread ids, without a system call each time. */
 #include "client/client.h"
 
 static atomic_uint_fast64_t generation;
@@ -12,7 +12,7 @@ static void watch_forks(void) {
     pthread_atfork(NULL, NULL, in_child);
 }
 
-/* hf_open asks before there is a client, so that no fork after it goes unseen. */
+/* hf_open calls this before there is a client, so every later fork is noticed. */
 uint64_t hf__fork_generation(void) {
     pthread_once(&once, watch_forks);
     return atomic_load_explicit(&generation, memory_order_relaxed);

@@ -1,4 +1,4 @@
-/* What a user does with a hold. */
+/* Operations on a hold: release, extend, upgrade, and queries. */
 #include "client/hold.h"
 
 #include <stdlib.h>
@@ -31,8 +31,8 @@ hf_hold *hf_ref(hf_hold *hold) {
     return hold;
 }
 
-/* While a handle is not released others find it through its own: the last reference is dropped under
-   the mutex, after the release. False if it was not the last after all. */
+/* Other threads find an unreleased handle through its ownership. So the last reference is dropped
+   under the mutex, after the release. False: it was not the last one after all. */
 static bool drop_last(hf_client *c, hf_hold *hold) {
     pthread_mutex_lock(&c->mutex);
     bool last = atomic_load(&hold->refs) == 1;
@@ -92,7 +92,7 @@ static hf_result release_held(hf_client *c, hf_hold *hold) {
 }
 
 hf_result hf_release(hf_hold *hold) {
-    if (!hold) return hf__fail(HF_INVALID, "there is no hold to release");
+    if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
     hf_client *c = hold->client;
     hf_result r;
     if (is_forked(hold)) {
@@ -101,7 +101,7 @@ hf_result hf_release(hf_hold *hold) {
         pthread_mutex_lock(&c->mutex);
         c->active_calls++;
         if (atomic_load(&hold->released))
-            r = hf__fail(HF_NOT_HELD, "it was released before");
+            r = hf__fail(HF_NOT_HELD, "the hold was already released");
         else
             r = release_held(c, hold);
         hf__report_lost_wait(c, hold);
@@ -124,7 +124,7 @@ static hf_result extend_one(hf_client *c, hf__ownership *ownership, int64_t leas
     return hf__call_result(&call);
 }
 
-/* One after the other: what comes of the first that fails is what came of it. */
+/* One after the other. The first failure is the result. */
 static hf_result extend_held(hf_client *c, const hf_hold *hold, int64_t lease_ms) {
     hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
     hf_result r = HF_OK;
@@ -134,7 +134,7 @@ static hf_result extend_held(hf_client *c, const hf_hold *hold, int64_t lease_ms
 }
 
 hf_result hf_extend(hf_hold *hold, int64_t lease_ms) {
-    if (!hold) return hf__fail(HF_INVALID, "there is no hold to extend");
+    if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
     if (is_forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
@@ -164,8 +164,8 @@ static hf_result upgrade_held(hf_client *c, hf_hold *hold, int64_t wait_ms) {
 }
 
 static hf_result refuse_multi(void) {
-    return hf__fail(HF_UNSUPPORTED, "a hold of several names is taken as it is to be; release it, "
-                                    "and take another");
+    return hf__fail(HF_UNSUPPORTED, "a hold of several names cannot be upgraded or downgraded; "
+                                    "release it, and acquire the kinds you need");
 }
 
 static hf_result upgrade_check(const hf_hold *hold, int64_t wait_ms) {
@@ -175,15 +175,15 @@ static hf_result upgrade_check(const hf_hold *hold, int64_t wait_ms) {
     if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was released");
     if (hold->bundle) return refuse_multi();
     if (kind == HF_READ)
-        return hf__fail(HF_DEADLOCK, "a plain reader could only wait for itself; take "
-                                     "HF_UPGRADABLE to upgrade");
+        return hf__fail(HF_DEADLOCK,
+                        "a plain reader would wait for itself; acquire HF_UPGRADABLE to upgrade");
     if (kind != HF_UPGRADABLE && kind != HF_WRITE)
         return hf__fail(HF_INVALID, "only an HF_UPGRADABLE hold can be upgraded");
     return HF_OK;
 }
 
 hf_result hf_upgrade(hf_hold *hold, int64_t wait_ms) {
-    if (!hold) return hf__fail(HF_INVALID, "there is no hold to upgrade");
+    if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
     if (is_forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
@@ -205,11 +205,11 @@ static hf_result downgrade_held(hf_client *c, hf__ownership *ownership) {
     }
     hf_result r = hf__call_result(&call);
     bool known = r == HF_OK || r == HF_LOST || r == HF_NOT_HELD || r == HF_CLOSED;
-    return known ? r : HF_UNKNOWN_OUTCOME; /* the store is told again */
+    return known ? r : HF_UNKNOWN_OUTCOME; /* the store is told again later */
 }
 
 hf_result hf_downgrade(hf_hold *hold) {
-    if (!hold) return hf__fail(HF_INVALID, "there is no hold to downgrade");
+    if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
     if (is_forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
@@ -221,20 +221,20 @@ hf_result hf_downgrade(hf_hold *hold) {
     else if (hold->bundle)
         r = refuse_multi();
     else if (kind == HF_MUTEX || kind == HF_PERMITS)
-        r = hf__fail(HF_INVALID, "only a writer's hold can be downgraded; take HF_WRITE");
+        r = hf__fail(HF_INVALID, "only an HF_WRITE hold can be downgraded");
     else
         r = downgrade_held(c, hold->ownership);
     hf__call_end(c);
     return r;
 }
 
-/* ---- Knowing ---- */
+/* ---- Queries ---- */
 
 static bool is_usable(const hf_hold *hold) {
     return hold && !atomic_load_explicit(&hold->released, memory_order_acquire) && !is_forked(hold);
 }
 
-/* Until when all of it is good; 0: it is not. */
+/* Until when all parts are valid; 0: not all are. */
 static hf__time valid_until(const hf_hold *hold, hf__time now) {
     hf__time until = HF__NEVER;
     if (!is_usable(hold)) return 0;
@@ -274,8 +274,8 @@ const char *hf_why_lost(const hf_hold *hold) {
     return why;
 }
 
-/* Looks at all of it, as of now. */
-static bool lost(const hf_hold *hold) {
+/* Checks all parts, as of now. */
+static bool any_part_lost(const hf_hold *hold) {
     bool any = false;
     for (unsigned i = 0; i < hf__parts(hold); i++) {
         hf__ownership *ownership = hf__part_at(hold, i)->ownership;
@@ -290,7 +290,7 @@ int32_t hf_lost_fd(hf_hold *hold) {
     hf_client *c = hold->client;
     int *fd = hold->bundle ? &hold->bundle->lost_fd : &hold->ownership->lost_fd;
     pthread_mutex_lock(&c->mutex);
-    bool is_lost = lost(hold);
+    bool is_lost = any_part_lost(hold);
     if (*fd < 0) *fd = hf__event_new();
     if (is_lost) hf__event_set(*fd);
     hf__run_once(c, NULL);

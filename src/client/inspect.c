@@ -1,4 +1,4 @@
-/* Operations that concern no hold of ours: looking and breaking. */
+/* Operations that concern no hold of ours: inspecting, breaking, statistics. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 /* ---- Inspecting ---- */
 
-/* An info and all that it points at are one allocation. */
+/* An info and everything it points at, in one allocation. */
 typedef struct inspection {
     hf_info info;
     hf__lock_info lock_info;
@@ -30,7 +30,7 @@ static void fill_waiters(inspection *made) {
 }
 
 void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX], const hf__lock_info *s) {
-    *info = (hf_info){.held = s->held, /* of a free lock all is zero and "" */
+    *info = (hf_info){.held = s->held, /* for a free lock all fields are zero and "" */
                       .kind = s->kind,
                       .count = s->count,
                       .waiting = s->waiter_count,
@@ -55,7 +55,7 @@ void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX], const hf__
                                  .label = ""};
 }
 
-/* Who the holder is, and who waits; as far as there is time for it. */
+/* Look up the identities of holder and waiters, as far as time allows. */
 static hf_result identify_clients(hf_client *c, hf__exchange *l, inspection *made, hf__time until) {
     hf__lock_info *s = &made->lock_info;
     l->op.verb = HF__CLIENT_INFO;
@@ -73,7 +73,7 @@ static hf_result identify_clients(hf_client *c, hf__exchange *l, inspection *mad
 
 hf_result hf_inspect(hf_client *c, const char *name, hf_info **info) {
     size_t length;
-    if (!info) return hf__fail(HF_INVALID, "hf_inspect needs somewhere to put the info");
+    if (!info) return hf__fail(HF_INVALID, "hf_inspect needs a pointer for the info");
     *info = NULL;
     hf_result r = hf__name_check(name, &length);
     if (!r) r = hf__call_begin(c);
@@ -116,7 +116,9 @@ hf_result hf_break(hf_client *c, const char *name, uint64_t token) {
     r = hf__exchange_run(c, &l, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
     hf__call_end(c);
     if (r == HF_TIMEOUT)
-        return hf__fail(HF_UNREACHABLE, "the store got to it too late, and broke nothing");
+        return hf__fail(
+            HF_UNREACHABLE,
+            "the request reached the store too late, and nothing was broken; try again");
     if (r == HF_UNREACHABLE && l.op.outcome_unknown)
         return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not answer whether the lock was broken; "
                                             "inspect it");
@@ -127,16 +129,16 @@ hf_result hf_break(hf_client *c, const char *name, uint64_t token) {
                     l.op.token, token);
 }
 
-/* ---- Where ---- */
+/* ---- Location ---- */
 
 const char *hf_where(hf_client *c) {
     return c && c->store->location ? c->store->location : "";
 }
 
-/* ---- Counting ---- */
+/* ---- Statistics ---- */
 
 hf_result hf_stats_get_v(hf_client *c, hf_stats *stats, size_t size) {
-    if (!stats) return hf__fail(HF_INVALID, "hf_stats_get needs somewhere to put the counters");
+    if (!stats) return hf__fail(HF_INVALID, "hf_stats_get needs a pointer for the counters");
     hf_result r = hf__call_begin(c);
     if (r) return r;
     hf_stats now = c->core.stats;

@@ -1,8 +1,11 @@
 /*
- * Latches. To set and to count are one exchange each, repeated under the same number until it is
- * answered; of one name a client has one under way at a time, since the store remembers the highest
- * number of a client and takes lower ones for done. To wait is to look, again and again: when the
- * store says to, and sooner when something was heard.
+ * Latches.
+ *
+ * Setting and counting down are one exchange each, repeated under the same acquire id until it is
+ * answered. A client changes one latch by one exchange at a time, because the store remembers only
+ * the highest id of a client, and treats lower ids as done.
+ *
+ * Waiting polls the latch: at the times that the store names, and sooner after a notification.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,20 +14,20 @@
 #include "client/options.h"
 #include "client/watch.h"
 
-#define AGAIN ((hf_result)-1) /* no result: look again, in a while */
+#define POLL_AGAIN ((hf_result)-1) /* not a result: poll again later */
 
 #define RETRY_FIRST (5 * HF__MS)
-#define RETRY_MOST  (100 * HF__MS)
+#define RETRY_MAX   (100 * HF__MS)
 
-static hf__time backoff(uint32_t tries) {
+static hf__time retry_delay(uint32_t tries) {
     hf__time span = RETRY_FIRST << (tries < 5 ? tries : 5);
-    return span < RETRY_MOST ? span : RETRY_MOST;
+    return span < RETRY_MAX ? span : RETRY_MAX;
 }
 
-/* ---- Setting and counting ---- */
+/* ---- Setting and counting down ---- */
 
 struct hf__change {
-    hf__change *next; /* who came later */
+    hf__change *next; /* the one that came later */
     const char *name;
     size_t length;
     hf__call turn; /* finished when those before it have ended */
@@ -40,7 +43,7 @@ static void leave_turns(hf_client *c, hf__change *me) {
     *link = next;
     while (next && !same_latch(me, next)) next = next->next;
     for (const hf__change *it = c->changes; next && it != next; it = it->next)
-        if (same_latch(it, next)) return; /* one that stopped waiting: there are others before */
+        if (same_latch(it, next)) return; /* `me` stopped waiting: there are others before `next` */
     if (next && !next->turn.done) hf__call_finish(&c->core, &next->turn, HF_OK, NULL);
 }
 
@@ -51,31 +54,33 @@ static hf_result take_turn(hf_client *c, hf__change *me, hf__time until) {
     me->next = NULL;
     *link = me;
     if (first || hf__await(c, &me->turn, until, NULL) == HF__DONE) return HF_OK;
-    return hf__fail(HF_UNREACHABLE,
-                    "the store did not answer in time what others of this client have asked for");
+    return hf__fail(
+        HF_UNREACHABLE,
+        "the store did not answer earlier changes of this latch by this client in time");
 }
 
-/* A moment, in which the client goes on. */
+/* Sleep, while the client goes on working. */
 static void pause_for(hf_client *c, hf__time span, hf__time until) {
     hf__call never = {0};
     (void)hf__await(c, &never, hf__sooner(hf__now() + span, until), NULL);
 }
 
-/* Until it is answered; the number is the same each time. */
+/* Repeat until it is answered; the acquire id is the same each time. */
 static hf_result exchange_until_answered(hf_client *c, hf__exchange *exchange, hf__time until) {
-    bool maybe = false;
+    bool sent_unanswered = false;
     hf_result r;
     for (uint32_t tries = 0;; tries++) {
         r = hf__exchange_run(c, exchange, until);
-        maybe |= exchange->op.outcome_unknown;
+        sent_unanswered |= exchange->op.outcome_unknown;
         if (r != HF_UNREACHABLE || c->closed || hf__now() >= until) break;
-        pause_for(c, backoff(tries), until);
+        pause_for(c, retry_delay(tries), until);
     }
     if (r == HF_TIMEOUT)
-        r = hf__fail(HF_UNREACHABLE, "the store got to it too late, and did nothing");
-    bool unknown = maybe && r != HF_OK && r != HF_NOT_HELD;
+        r = hf__fail(HF_UNREACHABLE,
+                     "the request reached the store too late, and was not executed; try again");
+    bool unknown = sent_unanswered && r != HF_OK && r != HF_NOT_HELD;
     return unknown ? hf__fail(HF_UNKNOWN_OUTCOME,
-                              "the store did not answer whether the latch was changed; look at it "
+                              "the store did not answer whether the latch was changed; check it "
                               "with hf_latch_left before changing it again")
                    : r;
 }
@@ -99,14 +104,13 @@ static hf_result change_latch(hf_client *c, hf__verb verb, const char *name, hf_
         r = exchange_until_answered(c, &exchange, until);
     }
     leave_turns(c, &me);
-    hf__run_once(c, NULL); /* the next one's turn is told */
+    hf__run_once(c, NULL); /* wakes the next one */
     hf__call_end(c);
     return r;
 }
 
 static hf_result report_not_set(const char *what) {
-    return hf__fail(HF_NOT_HELD,
-                    "the latch is not set, or the store has forgotten it%s: hf_latch_set it first",
+    return hf__fail(HF_NOT_HELD, "the latch is not set, or has expired%s; call hf_latch_set first",
                     what);
 }
 
@@ -121,8 +125,8 @@ hf_result hf_latch_count_down(hf_client *c, const char *name, uint32_t by, uint3
     hf__latch latch = {.count = by};
     if (left) *left = 0;
     if (!by || by > HF_LATCH_MAX)
-        return hf__fail(HF_INVALID, "a latch is counted down by 1 to %d, not by %u", HF_LATCH_MAX,
-                        by);
+        return hf__fail(HF_INVALID, "a latch can be counted down by 1 to %d, not by %u",
+                        HF_LATCH_MAX, by);
     hf_result r = change_latch(c, HF__LATCH_COUNT_DOWN, name, &latch);
     if (r == HF_NOT_HELD) return report_not_set("; nothing was counted");
     if (!r && left) *left = latch.left;
@@ -132,7 +136,7 @@ hf_result hf_latch_count_down(hf_client *c, const char *name, uint32_t by, uint3
 hf_result hf_latch_left(hf_client *c, const char *name, uint32_t *left) {
     hf__latch latch = {0};
     size_t length;
-    if (!left) return hf__fail(HF_INVALID, "hf_latch_left needs somewhere to put the number");
+    if (!left) return hf__fail(HF_INVALID, "hf_latch_left needs a pointer for the count");
     *left = 0;
     hf_result r = hf__name_check(name, &length);
     if (!r) r = hf__call_begin_latch_leader(c);
@@ -148,7 +152,7 @@ hf_result hf_latch_left(hf_client *c, const char *name, uint32_t *left) {
 
 /* ---- Waiting ---- */
 
-/* What the store has while it looks: it may outlive the wait. */
+/* The store may have this longer than the wait lasts. */
 typedef struct latch_request {
     hf__exchange exchange; /* first: see hf__exchange_complete */
     hf__latch latch;
@@ -161,10 +165,10 @@ typedef struct latch_wait {
     const hf_cancel *cancel;
     bool try_once;
     hf__time until;
-    hf__time again;        /* when to look next */
-    hf__time outage_since; /* the store has not answered since; 0: it did */
+    hf__time poll_at;      /* when to poll next */
+    hf__time outage_since; /* the store has not answered since then; 0: it answers */
     uint32_t attempt, tries;
-    uint64_t round; /* the one that it found; 0: it has not been told yet */
+    uint64_t round; /* the round at the first answer; 0: no answer yet */
     uint32_t left;
 } latch_wait;
 
@@ -182,7 +186,7 @@ static latch_request *latch_request_new(const latch_wait *w) {
     return g;
 }
 
-/* The wait ends before it is open. */
+/* The wait ends before the latch is open. */
 static hf_result report_time_up(const latch_wait *w) {
     const hf__store *store = w->client->store;
     if (w->outage_since || !w->round) {
@@ -200,7 +204,7 @@ static hf_result wait_ended(const latch_wait *w, hf__awaited how) {
     return report_time_up(w);
 }
 
-/* A round has come to its end that began no earlier than the one it found. */
+/* The wait is over when the round it joined, or a later one, is complete. */
 static hf_result evaluate_latch(latch_wait *w, const latch_request *g) {
     w->outage_since = 0;
     w->tries = 0;
@@ -210,8 +214,8 @@ static hf_result evaluate_latch(latch_wait *w, const latch_request *g) {
     if (w->try_once) return report_time_up(w);
     w->attempt++;
     hf_client *c = w->client;
-    w->again = hf__now() + hf__jitter(&c->core.rand, g->exchange.op.retry_ms * HF__MS);
-    return AGAIN;
+    w->poll_at = hf__now() + hf__jitter(&c->core.rand, g->exchange.op.retry_ms * HF__MS);
+    return POLL_AGAIN;
 }
 
 static hf_result handle_no_answer(latch_wait *w, hf__time sent_at, const char *detail) {
@@ -221,8 +225,8 @@ static hf_result handle_no_answer(latch_wait *w, hf__time sent_at, const char *d
     if (!w->outage_since) w->outage_since = sent_at;
     hf__time patience = (w->try_once ? config->command_timeout_ms : config->outage_ms) * HF__MS;
     if (now < w->outage_since + patience) {
-        w->again = hf__sooner(now + backoff(w->tries++), w->outage_since + patience);
-        return AGAIN;
+        w->poll_at = hf__sooner(now + retry_delay(w->tries++), w->outage_since + patience);
+        return POLL_AGAIN;
     }
     return detail && c->store->up ? hf__fail_line(HF_UNREACHABLE, detail) : report_time_up(w);
 }
@@ -245,7 +249,7 @@ static hf_result get_latch(latch_wait *w) {
     else if (r == HF_UNREACHABLE)
         r = handle_no_answer(w, now, g->exchange.call.detail);
     else if (r == HF_NOT_HELD)
-        r = report_not_set(w->round ? "; it was there when the wait began" : "");
+        r = report_not_set(w->round ? "; it was set when the wait began" : "");
     else
         hf__fail_line(r, g->exchange.call.detail);
     free(g->exchange.call.detail);
@@ -258,8 +262,8 @@ static hf_result wait_open(latch_wait *w) {
     for (;;) {
         if (c->closed) return hf__fail_line(HF_CLOSED, NULL);
         hf_result r = get_latch(w);
-        if (r != AGAIN) return r;
-        hf__awaited how = hf__watch_wait(c, &w->watch, hf__sooner(w->again, w->until), w->cancel);
+        if (r != POLL_AGAIN) return r;
+        hf__awaited how = hf__watch_wait(c, &w->watch, hf__sooner(w->poll_at, w->until), w->cancel);
         if (how == HF__FIRED || (how == HF__TIME_UP && hf__now() >= w->until))
             return wait_ended(w, how);
     }
@@ -272,11 +276,12 @@ static hf_result check_wait_options(const hf_options *o) {
     const unsigned char *bytes = (const unsigned char *)&others;
     for (size_t i = 0; i < sizeof others; i++)
         if (bytes[i])
-            return hf__fail(HF_INVALID, "of the options only wait_ms and cancel mean something to "
-                                        "a latch: leave the others 0");
+            return hf__fail(
+                HF_INVALID,
+                "a latch supports only the options wait_ms and cancel; leave the others 0");
     if (o->wait_ms < 0 && o->wait_ms != HF_FOREVER)
         return hf__fail(HF_INVALID,
-                        "wait_ms %" PRId64 " is negative; use HF_FOREVER to wait without end",
+                        "wait_ms %" PRId64 " is negative; use HF_FOREVER to wait without a limit",
                         o->wait_ms);
     if (o->cancel && atomic_load(&o->cancel->fired))
         return hf__fail(HF_CANCELLED, "the cancel was fired before the call began");

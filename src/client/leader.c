@@ -1,6 +1,8 @@
 /*
- * Leaders. To campaign is to acquire, and then to say something under the token of the hold: the
- * store takes it only while that hold is there, and shows it only with that token.
+ * Leaders.
+ *
+ * To campaign is to acquire the mutex, and then to publish a value under the token of the hold. The
+ * store accepts the value only while that hold exists, and returns it only with that token.
  */
 #include "client/leader.h"
 
@@ -10,13 +12,13 @@
 #include "client/exchange.h"
 #include "client/options.h"
 
-/* ---- Saying ---- */
+/* ---- Proclaiming ---- */
 
 static hf_result check_value(const void *value, size_t length) {
     if (length > HF_VALUE_MAX)
         return hf__fail(HF_INVALID, "a value of %zu bytes is longer than %d", length, HF_VALUE_MAX);
     if (!value && length)
-        return hf__fail(HF_INVALID, "there is no value, but a length of %zu", length);
+        return hf__fail(HF_INVALID, "value is NULL, but its length is %zu", length);
     return HF_OK;
 }
 
@@ -24,13 +26,13 @@ static hf_result check_hold(const hf_hold *hold) {
     const hf__ownership *ownership = hold->ownership;
     if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was released");
     if (ownership->kind != HF_MUTEX)
-        return hf__fail(HF_INVALID, "only a hold of kind HF_MUTEX leads: it is alone");
+        return hf__fail(HF_INVALID, "only a hold of kind HF_MUTEX can lead");
     if (ownership->entry) return HF_OK;
     hf_result r = atomic_load(&ownership->state) == HF__ENDED ? HF_CLOSED : HF_LOST;
     return hf__fail_line(r, atomic_load(&ownership->lost_reason));
 }
 
-/* The store knows it no more: see to it at once. */
+/* The store does not have the hold any more: check it at once. */
 static void verify_ownership(hf_client *c, hf__ownership *ownership) {
     if (!ownership->entry) return;
     ownership->verify = true;
@@ -47,7 +49,7 @@ static hf_result publish_value(hf_client *c, hf__ownership *ownership,
                                     .acquire_id = ownership->acquire_id,
                                     .token = ownership->token,
                                     .leader_value = leader_value}};
-    char name[HF_NAME_MAX]; /* the entry may be gone before the store has answered */
+    char name[HF_NAME_MAX]; /* the entry may be freed before the store answers */
     memcpy(name, exchange.op.name, exchange.op.name_length);
     exchange.op.name = name;
     hf_result r =
@@ -61,7 +63,7 @@ static hf_result publish_value(hf_client *c, hf__ownership *ownership,
 }
 
 hf_result hf_proclaim(hf_hold *hold, const void *value, size_t length) {
-    if (!hold) return hf__fail(HF_INVALID, "there is no hold to proclaim with");
+    if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
     if (hold->fork_generation != hf__fork_generation())
         return hf__fail(HF_FORKED, "the hold belongs to the parent process");
     hf_result r = check_value(value, length);
@@ -71,9 +73,8 @@ hf_result hf_proclaim(hf_hold *hold, const void *value, size_t length) {
     if (length) memcpy(leader_value.value, value, length);
     pthread_mutex_lock(&c->mutex);
     c->active_calls++;
-    r = c->store->has_latch_leader
-            ? check_hold(hold)
-            : hf__fail(HF_UNSUPPORTED, "this store has locks, but no leaders");
+    r = c->store->has_latch_leader ? check_hold(hold)
+                                   : hf__fail(HF_UNSUPPORTED, "this store has no leaders");
     if (!r) r = publish_value(c, hold->ownership, &leader_value);
     hf__call_end(c);
     return r;
@@ -86,17 +87,17 @@ static hf_result check_campaign(const hf_options *options, size_t size, const vo
     hf_options o;
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
     if (r) return r;
-    if (o.kind != HF_MUTEX)
-        return hf__fail(HF_INVALID, "one leads alone: the kind of a campaign is HF_MUTEX");
+    if (o.kind != HF_MUTEX) return hf__fail(HF_INVALID, "the kind of a campaign must be HF_MUTEX");
     return check_value(value, length);
 }
 
 hf_result hf_campaign_v(hf_client *c, const char *name, const void *value, size_t length,
                         const hf_options *options, size_t size, hf_hold **hold) {
-    if (!hold) return hf__fail(HF_INVALID, "hf_campaign needs somewhere to put the hold");
+    if (!hold) return hf__fail(HF_INVALID, "hf_campaign needs a pointer for the hold");
     *hold = NULL;
     hf_result r = check_campaign(options, size, value, length);
-    if (!r) r = hf__call_begin_latch_leader(c); /* before a wait for what could not be led with */
+    /* before waiting for a lock that could not be used to lead */
+    if (!r) r = hf__call_begin_latch_leader(c);
     if (r) return r;
     hf__call_end(c);
     r = hf_acquire_v(c, name, options, size, hold);
@@ -110,7 +111,7 @@ hf_result hf_campaign_v(hf_client *c, const char *name, const void *value, size_
     return hf__fail_line(r, detail);
 }
 
-/* ---- Asking ---- */
+/* ---- Querying ---- */
 
 void hf__leader_answer_fill(hf__leader_answer *led) {
     const hf__lock_info *s = &led->lock_info;
@@ -133,7 +134,7 @@ static hf_result get_leader(hf_client *c, const char *name, size_t length, hf__l
                                     .lock_info = &led->lock_info,
                                     .leader_value = &led->leader_value}};
     hf_result r = hf__exchange_run(c, &exchange, until);
-    if (r == HF_NOT_HELD) return hf__fail(r, "nobody leads");
+    if (r == HF_NOT_HELD) return hf__fail(r, "there is no leader");
     if (r) return r;
     exchange.op.verb = HF__CLIENT_INFO;
     return hf__exchange_run(c, &exchange, until);
@@ -141,7 +142,7 @@ static hf_result get_leader(hf_client *c, const char *name, size_t length, hf__l
 
 hf_result hf_leader(hf_client *c, const char *name, hf_leader_info **info) {
     size_t length;
-    if (!info) return hf__fail(HF_INVALID, "hf_leader needs somewhere to put the info");
+    if (!info) return hf__fail(HF_INVALID, "hf_leader needs a pointer for the info");
     *info = NULL;
     hf_result r = hf__name_check(name, &length);
     if (!r) r = hf__call_begin_latch_leader(c);

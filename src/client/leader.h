@@ -1,10 +1,10 @@
-/* What is known of a leader, as it is told. */
+/* What the store knows of a leader. */
 #ifndef HF_CLIENT_LEADER_H
 #define HF_CLIENT_LEADER_H
 
 #include "client/client.h"
 
-/* The answers of the store, and the info that points at them. */
+/* The answers of the store, and the info that points into them. */
 typedef struct hf__leader_answer {
     hf_leader_info info;
     hf__lock_info lock_info;

@@ -1,6 +1,6 @@
 /*
- * Which names are in use: the store finds some that may be, they are all looked at in one go, and
- * told without the mutex; then the next.
+ * Listing the names in use. The store finds a batch of names that may be in use. All of them are
+ * inspected in one go, and reported without the mutex; then comes the next batch.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,24 +14,24 @@ typedef struct seen {
     hf__lock_info lock_info;
 } seen;
 
-typedef struct catalogue {
+typedef struct name_listing {
     hf_client *client;
     const char *pattern;
     hf_list_fn *fn;
     void *arg;
     hf__list_walk listing;
-    uint32_t count; /* of the listing, those that match */
+    uint32_t count; /* of those in `listing` that match */
     const hf__list_item *found[HF__LIST_BATCH];
     seen seen[HF__LIST_BATCH];
     hf_info info;
     hf_waiter waiters[HF__WAITERS_MAX];
-} catalogue;
+} name_listing;
 
 static hf__time step_end(const hf_client *c) {
     return hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
 }
 
-static hf_result find_names(catalogue *k) {
+static hf_result find_names(name_listing *k) {
     hf__exchange exchange = {.op = {.verb = HF__LIST, .name = "", .list_walk = &k->listing}};
     hf_result r = hf__exchange_run(k->client, &exchange, step_end(k->client));
     k->count = 0;
@@ -41,8 +41,8 @@ static hf_result find_names(catalogue *k) {
     return r;
 }
 
-/* Ask of each that is wanted, then wait for all: the store may answer them together. */
-static hf_result exchange_all(catalogue *k, hf__verb verb) {
+/* Send an exchange for each wanted name, then wait for all: the store may answer them together. */
+static hf_result exchange_all(name_listing *k, hf__verb verb) {
     hf_client *c = k->client;
     hf__time until = step_end(c);
     hf_result result = HF_OK;
@@ -61,12 +61,13 @@ static hf_result exchange_all(catalogue *k, hf__verb verb) {
         if (r == HF_UNREACHABLE && hf__now() < until) r = hf__exchange_run(c, &s->exchange, until);
         s->exchange.call = (hf__call){0};
         s->exchange.op.detail = NULL;
-        if (r && r != HF_PROTOCOL && !result) result = r; /* what is no lock is not in use */
+        /* a key that is not a lock is not in use */
+        if (r && r != HF_PROTOCOL && !result) result = r;
     }
     return result;
 }
 
-static hf_result inspect_names(catalogue *k) {
+static hf_result inspect_names(name_listing *k) {
     for (uint32_t i = 0; i < k->count; i++) {
         const char *name = k->found[i]->name;
         seen *s = &k->seen[i];
@@ -83,8 +84,8 @@ static bool in_use(const hf__lock_info *s, const hf__list_item *found) {
     return s->held ? !found->from_queue : s->waiter_count > 0;
 }
 
-/* True: that was enough. */
-static bool report_names(catalogue *k) {
+/* True: the callback wants no more. */
+static bool report_names(name_listing *k) {
     for (uint32_t i = 0; i < k->count; i++) {
         if (!in_use(&k->seen[i].lock_info, k->found[i])) continue;
         hf__info_fill(&k->info, k->waiters, &k->seen[i].lock_info);
@@ -94,7 +95,7 @@ static bool report_names(catalogue *k) {
 }
 
 /* Mutex held before and after; but not in a child that the callback has forked. */
-static hf_result list_names(catalogue *k) {
+static hf_result list_names(name_listing *k) {
     hf_client *c = k->client;
     for (bool enough = false; !enough && !k->listing.finished;) {
         hf_result r = find_names(k);
@@ -111,10 +112,10 @@ static hf_result list_names(catalogue *k) {
 }
 
 hf_result hf_list(hf_client *c, const char *pattern, hf_list_fn *fn, void *arg) {
-    if (!fn) return hf__fail(HF_INVALID, "hf_list needs a function to call");
+    if (!fn) return hf__fail(HF_INVALID, "hf_list needs a callback");
     hf_result r = hf__call_begin(c);
     if (r) return r;
-    catalogue *k = calloc(1, sizeof *k);
+    name_listing *k = calloc(1, sizeof *k);
     if (k) {
         k->client = c;
         k->pattern = pattern ? pattern : "*";

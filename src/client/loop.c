@@ -1,3 +1,4 @@
+/* hf_fd and hf_dispatch: see loop.h. */
 #include "client/loop.h"
 
 #include <sys/epoll.h>
@@ -6,8 +7,8 @@
 
 #include "client/async.h"
 
-/* Without a descriptor to watch the store by, look so often. */
-#define UNWATCHED (10 * HF__MS)
+/* How often to check, if there is no descriptor to watch the store with. */
+#define POLL_INTERVAL (10 * HF__MS)
 
 static bool epoll_set(int epoll, int fd, uint32_t events) {
     struct epoll_event event = {.events = events, .data.fd = fd};
@@ -21,7 +22,7 @@ hf_result hf__loop_init(hf_client *c) {
     bool made = c->loop.fd >= 0 && c->loop.timer >= 0 &&
                 epoll_set(c->loop.fd, c->loop.timer, EPOLLIN) &&
                 epoll_set(c->loop.fd, c->cancel_epoll, EPOLLIN);
-    return made ? HF_OK : hf__fail(HF_NOMEM, "no descriptor to be had for an event loop");
+    return made ? HF_OK : hf__fail(HF_NOMEM, "no descriptor is available for the event loop");
 }
 
 void hf__loop_fini(hf_client *c) {
@@ -41,8 +42,9 @@ static void arm_timer(hf_client *c, hf__time due) {
     timerfd_settime(c->loop.timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/* The store's descriptors have changed. They are in a set of their own, which can be taken out whole: one that
-   was closed here may be open in a forked child, and would be reported on for ever. */
+/* The store's descriptors have changed. They are in an epoll set of their own, which can be removed
+   as a whole. A descriptor that was closed here may still be open in a forked child, and would be
+   reported forever. */
 static bool watch_store(hf_client *c) {
     struct pollfd fds[HF__STORE_FDS];
     if (c->loop.store >= 0) {
@@ -68,7 +70,7 @@ void hf__loop_refresh(hf_client *c) {
         c->loop.watched = watch_store(c);
     }
     hf__time due = hf__callbacks_due(c) ? 1 : hf__next_due(c);
-    arm_timer(c, c->loop.watched ? due : hf__sooner(due, hf__now() + UNWATCHED));
+    arm_timer(c, c->loop.watched ? due : hf__sooner(due, hf__now() + POLL_INTERVAL));
 }
 
 int32_t hf_fd(hf_client *c) {
@@ -82,22 +84,23 @@ static void poll_store(hf_client *c) {
     hf__async_cancelled(c);
 }
 
-/* A timer that has gone off stays readable until it is set again. */
+/* An expired timer stays readable until it is set again. */
 hf_result hf_dispatch(hf_client *c) {
     hf_result r = hf__call_begin(c);
     if (r) return r;
     if (c->loop.fd < 0) {
-        r = hf__fail(HF_INVALID, "the client was not opened with HF_NO_THREAD: it has threads of "
-                                 "its own, and nothing to dispatch");
+        r = hf__fail(HF_INVALID, "the client was not opened with HF_NO_THREAD; it has its own "
+                                 "threads, and nothing to dispatch");
     } else {
         poll_store(c);
         hf__run_once(c, NULL);
         if (hf__callbacks_due(c)) {
-            (void)hf__flush_wakeups(c); /* a callback may take long, or wait for who is woken so */
+            /* a callback may take long, or wait for a thread that this wakes */
+            (void)hf__flush_wakeups(c);
             hf__callbacks_run(c);
             hf__run_once(c, NULL);
         }
-        c->loop.armed = -1; /* unlike any time, so that it is */
+        c->loop.armed = -1; /* differs from every time, so the timer is set */
     }
     hf__call_end(c);
     return r;

@@ -1,4 +1,7 @@
-/* The counters as OpenMetrics text: one family after the other, by two lists and two histograms. */
+/*
+ * The statistics as OpenMetrics text: one family after the other, from two lists and two
+ * histograms.
+ */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +10,7 @@
 #include "base/error.h"
 #include "client/client.h"
 
-/* Where the text goes; what does not fit is not written, and `full` says so. */
+/* The output buffer. Text that does not fit is dropped, and sets `full`. */
 typedef struct page {
     char *at;
     size_t left;
@@ -74,7 +77,7 @@ static void add_numbers(page *p, const hf_stats *stats) {
 
 /* ---- Histograms ---- */
 
-/* Seconds with their microseconds; not by %f, which follows the locale. */
+/* Seconds with microseconds; not with %f, which depends on the locale. */
 #define SECONDS    "%" PRIu64 ".%06" PRIu64
 #define AS(number) (number) / 1000000, (number) % 1000000
 
@@ -94,12 +97,12 @@ static void add_histogram(page *p, const char *name, const char *help, const hf_
     add(p, "holdfast_%s_seconds_sum " SECONDS "\n", name, AS(h->sum_us));
 }
 
-/* ---- All of it ---- */
+/* ---- The whole text ---- */
 
 hf_result hf_metrics_text(hf_client *c, char *buffer, size_t size) {
     hf_stats stats;
     if (!buffer || !size)
-        return hf__fail(HF_INVALID, "hf_metrics_text needs somewhere to put the text");
+        return hf__fail(HF_INVALID, "hf_metrics_text needs a buffer for the text");
     *buffer = '\0';
     hf_result r = hf_stats_get_v(c, &stats, sizeof stats);
     if (r) return r;

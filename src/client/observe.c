@@ -1,13 +1,17 @@
 /*
- * Observers: each looks, again and again, and is called with what is another than it was last told.
+ * Observers. Each asks for the leader again and again, and calls back when the answer differs from
+ * the last one reported. States:
  *
- *   RESTS --timer, something heard--> LOOKS --as before, or no answer--> RESTS
- *   LOOKS --another leader--> NAMES (asks who that is) --> TELLS;   LOOKS --nobody--> TELLS
- *   TELLS --the callback has returned--> RESTS
+ *   WAITING --timer or notification------> QUERYING
+ *   QUERYING --no change, or no answer---> WAITING
+ *   QUERYING --another leader------------> IDENTIFYING (asks for the leader's identity)
+ *   QUERYING --no leader-----------------> REPORTING
+ *   IDENTIFYING --answer-----------------> REPORTING
+ *   REPORTING --the callback returned----> WAITING
  *
- * It does not look while there is something to tell: a callback that takes its time is told the
- * newest when it comes back, and nothing piles up. One that was ended is freed when neither the
- * store nor a callback has it.
+ * An observer does not query while its callback is due or running. So a slow callback gets the
+ * newest state next, and nothing piles up. An ended observer is freed when neither the store nor a
+ * callback uses it.
  */
 #include "client/observe.h"
 
@@ -19,10 +23,10 @@
 #include "client/leader.h"
 #include "client/watch.h"
 
-#define RETRY_TROUBLE (200 * HF__MS) /* the store does not answer, or refuses */
-#define IDLE          HF__SEC        /* who looks so seldom has nothing to look for just then */
+#define RETRY_FAILED  (200 * HF__MS) /* the store does not answer, or refuses */
+#define LONG_INTERVAL HF__SEC        /* queries at this interval or longer are spread by jitter */
 
-typedef enum state { RESTS, LOOKS, NAMES, TELLS } state;
+typedef enum observer_state { WAITING, QUERYING, IDENTIFYING, REPORTING } observer_state;
 
 struct hf_observer {
     hf__exchange exchange;
@@ -33,12 +37,12 @@ struct hf_observer {
     hf_observer *next_seen;
     hf_leader_fn *fn;
     void *arg;
-    state state;
-    bool ended;          /* hf_unobserve was called: it looks no more */
-    bool orphan;         /* and has returned: whoever has it frees it */
-    bool running;        /* the callback */
-    bool begun, refused; /* it was told something; a refusal was logged */
-    uint64_t token, nth; /* what was last told; 0: nobody */
+    observer_state state;
+    bool ended;               /* hf_unobserve was called: it queries no more */
+    bool orphan;              /* hf_unobserve has returned: its last user frees it */
+    bool running;             /* the callback is running */
+    bool begun, refused;      /* something was reported; a refusal was logged */
+    uint64_t token, sequence; /* as last reported; 0: no leader */
     hf__leader_answer led;
     size_t length;
     char name[];
@@ -48,18 +52,18 @@ static hf_observer *observer_of(void *member, size_t offset) {
     return (hf_observer *)((char *)member - offset);
 }
 
-/* ---- Looking ---- */
+/* ---- Querying ---- */
 
 static void schedule_next(hf_observer *o, hf__time span, hf__time now) {
     hf_client *c = o->client;
-    o->state = RESTS;
+    o->state = WAITING;
     if (o->ended || c->closed) return;
     hf__heap_set(&c->observer_timers, &o->timer, o->watch.notified ? now : now + span);
 }
 
 static void submit_exchange(hf_observer *o, hf__verb verb, hf__time now) {
     hf__store *store = o->client->store;
-    o->state = verb == HF__CLIENT_INFO ? NAMES : LOOKS;
+    o->state = verb == HF__CLIENT_INFO ? IDENTIFYING : QUERYING;
     o->exchange.op.verb = verb;
     o->exchange.op.detail = NULL;
     store->table->submit(store, &o->exchange.op, now);
@@ -78,7 +82,7 @@ void hf__observe_tick(hf_client *c, hf__time now) {
 
 static void queue_callback(hf_observer *o) {
     hf_client *c = o->client;
-    o->state = c->closed ? RESTS : TELLS;
+    o->state = c->closed ? WAITING : REPORTING;
     if (c->closed) return;
     o->next_seen = NULL;
     *(c->changed_last ? &c->changed_last->next_seen : &c->changed_first) = o;
@@ -89,7 +93,7 @@ static void queue_callback(hf_observer *o) {
 static bool has_changed(const hf_observer *o, bool led) {
     if (!o->begun) return true;
     if (!led) return o->token != 0;
-    return o->token != o->led.lock_info.token || o->nth != o->led.leader_value.sequence;
+    return o->token != o->led.lock_info.token || o->sequence != o->led.leader_value.sequence;
 }
 
 static void handle_leader(hf_observer *o, hf_result r, hf__time now) {
@@ -98,11 +102,12 @@ static void handle_leader(hf_observer *o, hf_result r, hf__time now) {
     o->exchange.op.attempt++;
     if (!has_changed(o, led)) {
         hf__time span = o->exchange.op.retry_ms * HF__MS;
-        schedule_next(o, span < IDLE ? span : hf__jitter(&o->client->core.rand, span), now);
+        schedule_next(o, span < LONG_INTERVAL ? span : hf__jitter(&o->client->core.rand, span),
+                      now);
         return;
     }
     o->token = led ? o->led.lock_info.token : 0;
-    o->nth = led ? o->led.leader_value.sequence : 0;
+    o->sequence = led ? o->led.leader_value.sequence : 0;
     if (led)
         submit_exchange(o, HF__CLIENT_INFO, now);
     else
@@ -112,10 +117,10 @@ static void handle_leader(hf_observer *o, hf_result r, hf__time now) {
 static void handle_no_answer(hf_observer *o, hf_result r, const char *detail, hf__time now) {
     if (r != HF_UNREACHABLE && !o->refused) {
         o->refused = true;
-        hf__log_add(&o->client->log, HF_LOG_WARNING, "cannot see who leads %s: %s", o->name,
+        hf__log_add(&o->client->log, HF_LOG_WARNING, "cannot read the leader of %s: %s", o->name,
                     detail ? detail : hf_result_text(r));
     }
-    schedule_next(o, RETRY_TROUBLE, now);
+    schedule_next(o, RETRY_FAILED, now);
 }
 
 static void observer_free(hf_observer *o) {
@@ -124,16 +129,16 @@ static void observer_free(hf_observer *o) {
     hf__client_unref(c);
 }
 
-/* The user's own reference to the client is there as long as something of it is completed. */
+/* The user's own reference keeps the client alive while operations of it are completed. */
 static void on_answer(hf__exchange *exchange, hf__time now) {
     hf_observer *o = observer_of(exchange, offsetof(hf_observer, exchange));
     hf_result r = exchange->op.result;
-    bool looked = o->state == LOOKS;
+    bool queried = o->state == QUERYING;
     char *detail = exchange->op.detail;
     if (o->orphan)
         observer_free(o);
-    else if (!looked)
-        queue_callback(o); /* who it is, or "" */
+    else if (!queried)
+        queue_callback(o); /* with the identity, or with "" */
     else if (r == HF_OK || r == HF_NOT_HELD)
         handle_leader(o, r, now);
     else
@@ -141,7 +146,7 @@ static void on_answer(hf__exchange *exchange, hf__time now) {
     free(detail);
 }
 
-/* ---- Telling ---- */
+/* ---- Reporting ---- */
 
 static void unlink_changed(hf_client *c, hf_observer *o) {
     hf_observer **link = &c->changed_first, *last = NULL;
@@ -162,7 +167,7 @@ static void run_callback(hf_client *c, hf_observer *o) {
     pthread_cond_broadcast(&c->callback_done);
 }
 
-/* Those that are there now: a callback may bring about the next without end. */
+/* Only those that are due now: callbacks may cause new ones without end. */
 void hf__observe_run(hf_client *c) {
     const hf_observer *last = c->changed_last;
     for (bool more = c->changed_first != NULL; more && c->changed_first;) {
@@ -183,11 +188,11 @@ void hf__observe_close(hf_client *c) {
     for (hf_observer *o = c->observers; o; o = o->next) {
         hf__heap_remove(&c->observer_timers, &o->timer);
         hf__watch_end(c, &o->watch);
-        if (!o->running && o->state == TELLS) o->state = RESTS;
+        if (!o->running && o->state == REPORTING) o->state = WAITING;
     }
 }
 
-/* ---- Beginning and ending ---- */
+/* ---- Starting and ending ---- */
 
 static hf_observer *observer_new(hf_client *c, const char *name, size_t length, hf_leader_fn *fn,
                                  void *arg) {
@@ -223,8 +228,7 @@ hf_result hf_observe(hf_client *c, const char *name, hf_leader_fn *fn, void *arg
                      hf_observer **observer) {
     size_t length;
     if (!fn || !observer)
-        return hf__fail(HF_INVALID, "hf_observe needs a function to call, and somewhere to put the "
-                                    "observer");
+        return hf__fail(HF_INVALID, "hf_observe needs a callback, and a pointer for the observer");
     *observer = NULL;
     hf_result r = hf__name_check(name, &length);
     if (!r) r = hf__call_begin_latch_leader(c);
@@ -247,10 +251,10 @@ static void unlink_observer(hf_client *c, hf_observer *o) {
     hf__heap_remove(&c->observer_timers, &o->timer);
     hf__watch_end(c, &o->watch);
     unlink_changed(c, o);
-    if (!o->running && o->state == TELLS) o->state = RESTS;
+    if (!o->running && o->state == REPORTING) o->state = WAITING;
 }
 
-/* As hf__report_lost_wait: others need not wait for this. */
+/* Like hf__report_lost_wait: other threads need not wait for this. */
 static void await_callback(hf_client *c, const hf_observer *o) {
     while (o->running && !hf__in_callback(c))
         if (!hf__flush_wakeups(c)) pthread_cond_wait(&c->callback_done, &c->mutex);
@@ -267,9 +271,10 @@ void hf_unobserve(hf_observer *o) {
     o->ended = true;
     unlink_observer(c, o);
     await_callback(c, o);
-    bool kept = o->running || o->state == LOOKS || o->state == NAMES;
+    bool kept = o->running || o->state == QUERYING || o->state == IDENTIFYING;
     o->orphan = kept;
-    atomic_fetch_add(&c->refs, 1); /* whoever frees an orphan could free what hf__unlock uses */
+    /* a thread that frees an orphan could free what hf__unlock uses */
+    atomic_fetch_add(&c->refs, 1);
     hf__unlock(c);
     if (!kept) observer_free(o);
     hf__client_unref(c);

@@ -1,16 +1,16 @@
-/* Observers of who leads, turned by whoever turns the client. All with the mutex held. */
+/* Observers of a leader, run by any thread that runs the client. All functions need the mutex. */
 #ifndef HF_CLIENT_OBSERVE_H
 #define HF_CLIENT_OBSERVE_H
 
 #include "client/client.h"
 
-/* Look where it is due. */
+/* Ask for the leader where it is due. */
 void hf__observe_tick(hf_client *client, hf__time now);
 
-/* Call those who have something to tell now. The mutex is let go meanwhile. */
+/* Run the callbacks that are due now. Unlocks the mutex meanwhile. */
 void hf__observe_run(hf_client *client);
 
-/* The client closes: nobody is called any more, but for one that is being called. */
+/* The client closes: no more callbacks are started. */
 void hf__observe_close(hf_client *client);
 
 #endif

@@ -1,3 +1,4 @@
+/* Option structs of other versions: see options.h. */
 #include "client/options.h"
 
 #include <string.h>

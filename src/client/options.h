@@ -1,4 +1,4 @@
-/* Option structs that grow: how a struct of another version is understood. */
+/* Option structs that grow: how a struct of another version is read. */
 #ifndef HF_CLIENT_OPTIONS_H
 #define HF_CLIENT_OPTIONS_H
 
@@ -6,8 +6,9 @@
 
 #include "holdfast.h"
 
-/* Copy a caller's options of `size` bytes into ours of `known`: what an older caller lacks is zero,
-   what a newer one has beyond must be zero, or it is HF_UNSUPPORTED. NULL is all zero. */
+/* Copy a caller's options of `size` bytes into ours of `known` bytes. Fields that an older caller
+   lacks are zero. Fields that a newer caller has beyond ours must be zero; otherwise
+   HF_UNSUPPORTED. NULL is all zero. */
 hf_result hf__options_copy(const char *what, void *to, size_t known, const void *from, size_t size);
 
 #endif

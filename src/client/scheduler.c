@@ -1,13 +1,17 @@
 /*
- * Who does the work. Any thread that has to wait for an answer may read the store's socket itself:
- * the first is the leader and hands the others theirs, the others follow, each waiting for its own
- * waker. So a thread that is alone with its client pays for no other thread. The keeper does what
- * nobody waits for: renewals, timeouts, reconnection; it watches the socket for a break-up, and
- * reads it only when answers are due that no one else waits for.
+ * The scheduler: which thread does the work of a client.
  *
- * One turn carries completed operations to the core and submitted ones to the socket. The mutex is
- * let go while sending, reading, polling and sleeping; wakes and log lines are noted under it and carried out
- * after it (hf__unlock).
+ * Any thread that waits for an answer may read the store's socket itself. The first such thread is
+ * the leader, and passes the others their answers. The others are followers, each sleeping on its
+ * own waker. So a thread that is alone with its client needs no other thread.
+ *
+ * The background thread does the work that no call waits for: renewals, timeouts, reconnection. It
+ * watches the socket for a broken connection. It reads the socket only if answers are due that no
+ * other thread waits for.
+ *
+ * hf__run_once passes completed operations to the core, and submitted ones to the socket. The mutex
+ * is unlocked while sending, reading, polling and sleeping. Wake-ups and log lines are noted under
+ * the mutex, and delivered after it is unlocked (hf__unlock).
  */
 #include <assert.h>
 #include <errno.h>
@@ -23,13 +27,14 @@
 #include "client/observe.h"
 #include "client/watch.h"
 
-/* While another thread leads it sees to the timers; the keeper is then only there in case. */
+/* While another thread leads, that thread serves the timers. The background thread only steps in if
+   it is this late. */
 #define BACKSTOP (100 * HF__MS)
 
-/* Who waits for an answer without polling may be this late when none comes. */
+/* How late a thread may be that waits for an answer without polling, if no answer comes. */
 #define SLACK (50 * HF__MS)
 
-/* ---- A turn ---- */
+/* ---- Running once ---- */
 
 static void finish_up_calls(hf_client *c) {
     const hf__store *store = c->store;
@@ -53,7 +58,7 @@ static void take_notifications(hf_client *c, hf__time now) {
     }
 }
 
-/* Who waits is woken; who does not is called, in the order of finishing. */
+/* Wake the threads that wait; queue the callbacks of async calls, in the order of finishing. */
 static void wake_finished(hf_client *c, const hf__waker *self) {
     hf__call *async = NULL;
     while (c->core.finished_calls) {
@@ -78,7 +83,7 @@ static void process_events(hf_client *c, hf__time now, const hf__waker *self) {
     c->store->table->tick(c->store, now);
     hf__core_link_changed(&c->core, now);
     take_notifications(c, now);
-    now = hf__now(); /* a store may have answered at once, and taken its time */
+    now = hf__now(); /* a store may have answered at once, and slowly */
     do {
         for (hf__op *op; (op = c->store->table->completed(c->store));)
             if (!hf__exchange_complete(&c->core, op, now)) hf__core_complete(&c->core, op, now);
@@ -110,13 +115,14 @@ hf__time hf__next_due(const hf_client *c) {
     return hf__sooner(due, hf__heap_due(&c->async_deadlines));
 }
 
-/* Something may come in that no thread waits for. */
+/* Answers or notifications may arrive that no thread waits for. */
 static bool has_unread_answers(const hf_client *c) {
     return !c->has_leader && !c->awaiting &&
            (c->asyncs || c->watches || c->store->table->in_flight(c->store));
 }
 
-/* The keeper has to look sooner than it would, or to read answers that nobody else reads. */
+/* The background thread must wake sooner than planned, or read answers that no other thread
+   reads. */
 static bool background_needed(const hf_client *c) {
     if (!c->background_runs || !c->background_armed || (c->has_leader && !c->blocking_read))
         return false;
@@ -124,8 +130,8 @@ static bool background_needed(const hf_client *c) {
     return has_unread_answers(c) || stale || hf__next_due(c) < c->background_armed;
 }
 
-/* The leader sleeps on what is no longer so: another thread made or gave up the connection, or has
-   something due sooner. */
+/* The leader sleeps on outdated conditions: another thread has connected or disconnected the store,
+   or has something due sooner. */
 static bool leader_stale(const hf_client *c) {
     return c->has_leader && c->leader.fd >= 0 &&
            (c->leader.polls != c->store->pollset_version || hf__next_due(c) < c->leader.armed);
@@ -134,8 +140,8 @@ static bool leader_stale(const hf_client *c) {
 void hf__unlock(hf_client *c) {
     hf__wakes wakes;
     int leader = -1, background = -1;
-    assert(
-        !c->core.finished_calls); /* else who is woken may leave, and its call be told of later */
+    /* Otherwise a woken thread could leave before its call is taken from the list. */
+    assert(!c->core.finished_calls);
     hf__loop_refresh(c);
     hf__wakes_take(&c->wakers, &wakes);
     if (leader_stale(c)) {
@@ -165,8 +171,8 @@ bool hf__flush_wakeups(hf_client *c) {
 
 /* ---- Leading and following ---- */
 
-/* Where even poll finds no memory: look every millisecond, and at all there is, since nothing that is done then
-   blocks. Otherwise an answer that has come would never be read. */
+/* If even poll runs out of memory, try everything once per millisecond, since none of that blocks.
+   Otherwise an answer that has arrived would never be read. */
 static void mark_all_ready(struct pollfd *fds, int count) {
     static const struct timespec a_moment = {.tv_nsec = HF__MS};
     nanosleep(&a_moment, NULL);
@@ -186,8 +192,8 @@ static void arm_leader(hf_client *c, int fd, hf__time until) {
     c->leader.armed = until;
 }
 
-/* Who waits for an answer and nothing else, as most do, need not ask poll when to read. Not so while somebody
-   stands in line: what that one is told comes another way. */
+/* A thread that waits for an answer only, as most do, can read without poll. Not while waits are
+   queued: their notifications arrive in another way. */
 static bool lead_blocking_read(hf_client *c, const hf__waker *w, hf__time now, hf__time until) {
     hf__time answered = hf__after_ms(now, c->core.config.command_timeout_ms);
     bool background = c->background_runs && !pthread_equal(c->background_thread, pthread_self());
@@ -206,7 +212,8 @@ static void lead_polling(hf_client *c, int fd, struct pollfd *fds, int own, hf__
     arm_leader(c, fd, until);
     poll_unlocked(c, fds, own + count, until);
     c->leader.fd = -1;
-    /* What another thread has changed meanwhile, it has dealt with. */
+    /* If another thread has changed the pollset meanwhile, it has also handled the old
+       descriptors. */
     if (c->leader.polls == c->store->pollset_version)
         c->store->table->ready(c->store, fds + own, count, &c->mutex);
     c->has_leader = false;
@@ -224,7 +231,8 @@ static void leave_followers(hf__waker *w) {
     if (w->next) w->next->link = w->link;
 }
 
-/* Until another thread wakes it, which has its answer or leaves it to read. */
+/* Sleep until another thread wakes this one, because its answer is there, or because it must
+   lead. */
 static void follow_leader(hf_client *c, hf__waker *w, hf__time until) {
     join_followers(c, w);
     (void)hf__flush_wakeups(c);
@@ -233,8 +241,8 @@ static void follow_leader(hf_client *c, hf__waker *w, hf__time until) {
     leave_followers(w);
 }
 
-/* Lead, or follow with a cancel to watch. Without a descriptor to be woken by, look every millisecond: slow, and
-   right. */
+/* Lead, or follow while watching a cancel. Without a descriptor for wake-ups, check every
+   millisecond: slow, but correct. */
 static void lead_or_poll(hf_client *c, hf__waker *w, const hf_cancel *cancel, hf__time until) {
     struct pollfd fds[2 + HF__STORE_FDS];
     if (w && w->set) return;
@@ -254,8 +262,8 @@ static void lead_or_poll(hf_client *c, hf__waker *w, const hf_cancel *cancel, hf
     if (fd >= 0 && fds[0].revents) hf__event_clear(fd);
 }
 
-/* Whenever the mutex is free, a call that is done is nobody's but its thread's: a turn has taken it from the core. So who
-   was told while it followed may leave without a turn of its own. */
+/* Whenever the mutex is free, a finished call is no longer in any list of the core. So a follower
+   whose call is finished may return without running the scheduler once more. */
 static hf__awaited await_call(hf_client *c, hf__call *call, hf__waker *w, hf__time until,
                               const hf_cancel *cancel) {
     for (;;) {
@@ -282,7 +290,7 @@ hf__awaited hf__await(hf_client *c, hf__call *call, hf__time until, const hf_can
     c->awaiting--;
     call->waker = NULL;
     if (w) hf__waker_put(&c->wakers, w);
-    /* Somebody has to read on for those who still wait. */
+    /* Another thread must read on for those that still wait. */
     if (!c->has_leader && c->followers) hf__wake_later(&c->wakers, c->followers);
     return how;
 }
@@ -310,7 +318,7 @@ bool hf__await_round_trip(hf_client *c, hf__time until, const hf_cancel *cancel)
     return c->store->round_trips != before;
 }
 
-/* ---- The keeper ---- */
+/* ---- The background thread ---- */
 
 static void set_background_timer(hf_client *c, hf__time due) {
     if (c->background_timer_fd < 0) return;
@@ -323,7 +331,8 @@ static void set_background_timer(hf_client *c, hf__time due) {
 }
 
 static void background_step(hf_client *c) {
-    /* Not between another's sending and its reading: it would wait for us to wake it. */
+    /* Not if another thread is between sending and reading: it would then wait for us to wake
+       it. */
     bool reads = has_unread_answers(c);
     if (reads) c->has_leader = true;
     struct pollfd fds[3 + HF__STORE_FDS] = {{.fd = c->background_wake_fd, .events = POLLIN},
@@ -342,7 +351,8 @@ static void background_step(hf_client *c) {
     if (fds[0].revents) hf__event_clear(c->background_wake_fd);
     if (fds[2].revents) {
         hf__async_cancelled(c);
-        hf__process(c); /* what that has finished is taken before the mutex is let go: see await */
+        /* takes finished calls from the core before the mutex is unlocked: see await_call */
+        hf__process(c);
     }
     if (polls == c->store->pollset_version)
         c->store->table->ready(c->store, fds + 3, count, &c->mutex);
@@ -368,8 +378,8 @@ hf_result hf__background_start(hf_client *c) {
     if (c->background_timer_fd < 0)
         c->background_timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (c->background_wake_fd < 0 || !hf__thread_start(&c->background_thread, background_main, c))
-        return hf__fail(HF_NOMEM, "no thread or descriptor to be had for the keeper, which renews "
-                                  "holds; nothing was acquired");
+        return hf__fail(HF_NOMEM, "no thread or descriptor is available for the background thread, "
+                                  "which renews holds; nothing was acquired");
     c->background_runs = true;
     return HF_OK;
 }

@@ -1,3 +1,4 @@
+/* Wakers: see waker.h. */
 #include "client/waker.h"
 
 #include <stdlib.h>
@@ -25,7 +26,7 @@ void hf__waker_put(hf__wakers *all, hf__waker *w) {
     all->pool = w;
 }
 
-/* Conditions are not destroyed: in a forked child that would wait for threads that are the parent's. */
+/* Conditions are not destroyed: in a forked child that would wait for threads of the parent. */
 void hf__wakers_free(hf__wakers *all) {
     while (all->made) {
         hf__waker *w = all->made;
@@ -68,7 +69,7 @@ void hf__wakes_take(hf__wakers *all, hf__wakes *wakes) {
             wakes->fds[wakes->fd_count++] = w->fd;
         else if (!w->polls && wakes->cond_count < HF__WAKES)
             wakes->conds[wakes->cond_count++] = &w->cond;
-        else if (w->polls) /* a crowd: at once */
+        else if (w->polls) /* more than HF__WAKES: wake it now */
             hf__event_set(w->fd);
         else
             pthread_cond_signal(&w->cond);

@@ -1,10 +1,12 @@
 /*
- * What wakes a thread that waits. Most sleep on a condition, which costs neither a descriptor nor a read of it; one
- * that has descriptors to watch as well (who leads, who can be cancelled) polls one of its own, made when it is
- * first needed.
+ * Wakers: what wakes a thread that waits.
  *
- * All of it is guarded by the client's mutex, but for what hf__wakes_run does. A waker is in its client's pool when
- * nobody uses it, and lives as long as the client: a late wake does no harm.
+ * Most threads sleep on a condition, which needs neither a descriptor nor a read of it. A thread
+ * that also watches other descriptors (a leader, or a call with a cancel) polls a descriptor of its
+ * own, which is created when first needed.
+ *
+ * Everything is guarded by the client's mutex, except in hf__wakes_run. An unused waker is in the
+ * pool of its client, and lives as long as the client, so a late wake-up does no harm.
  */
 #ifndef HF_CLIENT_WAKER_H
 #define HF_CLIENT_WAKER_H
@@ -16,21 +18,21 @@
 
 typedef struct hf__waker {
     struct hf__waker *next;      /* in the pool, or among the followers */
-    struct hf__waker **link;     /* what points to it there, among the followers */
-    struct hf__waker *next_made; /* among all of the client's */
-    struct hf__waker *next_wake; /* among those to be woken, while `queued` */
+    struct hf__waker **link;     /* among the followers: the pointer that points to it */
+    struct hf__waker *next_made; /* among all of the client */
+    struct hf__waker *next_wake; /* among those to wake, while `queued` */
     pthread_cond_t cond;
     int fd;      /* -1: none yet */
-    bool polls;  /* it sleeps, or did last, until its descriptor is readable */
-    bool queued; /* to be woken when the mutex is let go */
-    bool set;    /* it was or will be woken, since its thread last began to look */
+    bool polls;  /* its thread sleeps, or last slept, by polling the descriptor */
+    bool queued; /* to be woken when the mutex is unlocked */
+    bool set;    /* it was or will be woken, since its thread last checked for work */
 } hf__waker;
 
 typedef struct hf__wakers {
-    hf__waker *pool, *made, *wake; /* unused, all of them, to be woken */
+    hf__waker *pool, *made, *wake; /* unused; all; to be woken */
 } hf__wakers;
 
-/* Whom to wake once the mutex is let go. */
+/* What to wake once the mutex is unlocked. */
 #define HF__WAKES 32
 typedef struct hf__wakes {
     int fds[HF__WAKES];
@@ -43,17 +45,19 @@ hf__waker *hf__waker_take(hf__wakers *all);
 void hf__waker_put(hf__wakers *all, hf__waker *waker);
 void hf__wakers_free(hf__wakers *all);
 
-/* Its thread begins to look at what there is to do. Whatever wakes it from here on keeps it from falling asleep. */
+/* Call before checking for work. Every wake-up from here on keeps the thread from falling
+   asleep. */
 void hf__waker_reset(hf__waker *waker);
 
-/* The descriptor to poll, unless `set`; to be cleared when it is readable, which it may be for no reason. -1: none is
-   to be had, or there is no waker. */
+/* The descriptor to poll, unless `set`. Clear it when it is readable, which may also happen without
+   a reason. -1: no descriptor is available, or `waker` is NULL. */
 int hf__waker_fd(hf__waker *waker);
 
-/* Sleep on its condition until it is woken, the time has come, or for no reason. */
+/* Sleep on the condition until woken or `until`; may also return without a reason. */
 void hf__waker_sleep(hf__waker *waker, pthread_mutex_t *mutex, hf__time until);
 
-/* Wake it when the mutex is let go: what was noted so is taken under the mutex, and done without it. */
+/* Note that it is to be woken when the mutex is unlocked. hf__wakes_take collects what was noted,
+   under the mutex; hf__wakes_run wakes, without it. */
 void hf__wake_later(hf__wakers *all, hf__waker *waker);
 void hf__wakes_take(hf__wakers *all, hf__wakes *wakes);
 void hf__wakes_run(const hf__wakes *wakes);

@@ -1,10 +1,11 @@
+/* Watches of a name: see watch.h. */
 #include "client/watch.h"
 
 static bool same_name(const hf__watch *w, const char *name, size_t length) {
     return w->length == length && !memcmp(w->name, name, length);
 }
 
-/* As long as somebody watches, messages are read: see lead_deaf in scheduler.c. */
+/* While there is a watch, notifications must be read: see lead_blocking_read in scheduler.c. */
 void hf__watch_begin(hf_client *c, hf__watch *w) {
     w->watch_id = 0;
     for (const hf__watch *it = c->watches; it && !w->watch_id; it = it->next)

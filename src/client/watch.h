@@ -1,7 +1,7 @@
 /*
- * Those of a client who want to know when something of a name has changed: waits for a latch,
- * observers of a leader. The store knows them by a number, which all of one name share, so that one
- * message reaches all.
+ * Watches: waits for a latch and observers of a leader, which want to know when something about a
+ * name has changed. The store knows a watch by an acquire id. All watches of a name share it, so
+ * one notification reaches all.
  */
 #ifndef HF_CLIENT_WATCH_H
 #define HF_CLIENT_WATCH_H
@@ -10,27 +10,27 @@
 
 typedef struct hf__watch {
     struct hf__watch *next;
-    const char *name; /* the watcher's memory */
+    const char *name; /* memory of the watch's owner */
     size_t length;
     uint64_t watch_id;
-    bool notified;          /* of something new, since this was last taken back */
-    hf__call *waiting_call; /* finished when something is heard */
-    hf__timer *timer;       /* in client->looks, due at once then */
+    bool notified;          /* something has changed since this was last cleared */
+    hf__call *waiting_call; /* finished by a notification */
+    hf__timer *timer;       /* in client->observer_timers; due at once on a notification */
 } hf__watch;
 
-/* All with the mutex held. */
+/* All functions need the mutex. */
 void hf__watch_begin(hf_client *client, hf__watch *watch);
 void hf__watch_end(hf_client *client, hf__watch *watch);
 
-/* Wait until something is heard (HF__DONE), until then, or until the cancel is fired. The client
-   may be closed. */
+/* Wait for a notification (HF__DONE), until `until`, or until `cancel` is fired. The client may be
+   closed then. */
 hf__awaited hf__watch_wait(hf_client *client, hf__watch *watch, hf__time until,
                            const hf_cancel *cancel);
 
-/* The store has heard something. */
+/* A notification from the store. */
 void hf__watch_notify(hf_client *client, const hf__notification *notification);
 
-/* The client closes: whoever rests looks up. */
+/* The client closes: wake all that wait. */
 void hf__watch_close(hf_client *client);
 
 #endif

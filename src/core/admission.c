@@ -1,26 +1,32 @@
 /*
- * Staying back. Of those who wait, a few stand in the store's line for all, as it is of mutexes: who comes behind them
- * stays back, and asks in one step with the next release of the client, or when nobody stands there any
- * more. So a crowd costs the store one request for each that is served. Should a mutex be asked for, all ask at once:
- * its place is behind them.
+ * Admission: which waits of a client send an ACQUIRE, and which are deferred.
+ *
+ * A few waits of a client are in the store's queue on behalf of all, as with a mutex. Waits behind
+ * them are deferred. A deferred wait sends its ACQUIRE together with the next release of the
+ * client, or when none of the client is left in the queue. So with many waiters the store gets one
+ * request for each that is served. When a mutex is requested, all deferred waits acquire at once,
+ * because its position is behind theirs.
  */
 #include "core/core.h"
 
-#define ASKING_MOST 1024
+#define ADMIT_MAX 1024
 
 static bool kinds_exclude(uint32_t a, uint32_t b) {
     if (a == HF_PERMITS || b == HF_PERMITS) return a != b;
     return a == HF_WRITE || b == HF_WRITE || (a == HF_UPGRADABLE && b == HF_UPGRADABLE);
 }
 
-/* It waits for the store: it asks, or stands in line. */
+/* It waits for the store: its ACQUIRE is in flight, or it is in the queue. */
 static bool awaits_store(const hf__entry *e) {
     return !e->ownership && !e->deferred && e->head && !e->head->try_once;
 }
 
-/* Behind one who has come before: who waits, and is not to be entered with; or who writes, and whose release
-   takes it along, unless a downgrade would let it in. Not behind one who is in trouble: each finds that
-   out for itself. */
+/*
+ * Whether a wait must stay behind an earlier entry of the client. That is so if the earlier one is
+ * queued or deferred, or waits for a kind that excludes it. It is also so if the earlier one holds
+ * HF_WRITE: its release takes the wait along, unless a downgrade would admit it. An entry in an
+ * outage holds no one back: each finds that out for itself.
+ */
 static bool is_behind(const hf__entry *e, const hf__entry *other) {
     if (other->ownership)
         return other->ownership->kind == HF_WRITE && kinds_exclude(HF_READ, e->kind);
@@ -29,7 +35,7 @@ static bool is_behind(const hf__entry *e, const hf__entry *other) {
     return other->head->queued_until || kinds_exclude(other->kind, e->kind);
 }
 
-/* Of permits with another capacity: it is to be told so. */
+/* A request for permits with another capacity is sent, so that the store rejects it. */
 static bool differs_in_capacity(const hf__wait *w, const hf__entry *other) {
     return w->kind == HF_PERMITS && other->kind == HF_PERMITS && other->head &&
            other->head->capacity != w->capacity;
@@ -42,13 +48,13 @@ bool hf__side_must_defer(const hf__entry *e) {
     if (e->name_entry->head && !e->name_entry->head->try_once) return false;
     if (w->try_once || w->upgrade || w->acquire_id || w->outcome_unknown || e->pending_release)
         return false;
-    uint32_t asking = 0;
+    uint32_t acquiring = 0;
     for (const hf__entry *other = e->prev_side; other; other = other->prev_side) {
         if (differs_in_capacity(w, other)) return false;
         if (is_behind(e, other)) return true;
-        if (awaits_store(other) && !other->outage_since) asking++;
+        if (awaits_store(other) && !other->outage_since) acquiring++;
     }
-    return e->deferred && asking > e->name_entry->admit_more;
+    return e->deferred && acquiring > e->name_entry->admit_more;
 }
 
 void hf__side_set_deferred(hf__entry *e, bool deferred) {
@@ -64,7 +70,8 @@ static hf__entry *first_deferred(const hf__entry *name_entry) {
     bool any =
         name_entry->deferred_sides && !name_entry->core->closing; /* all waits are about to end */
     hf__entry *e = any ? name_entry->sides : NULL;
-    while (e && !(e->deferred && e->head)) e = e->next_side; /* whose wait is over is about to go */
+    /* a side entry without a wait is about to be freed */
+    while (e && !(e->deferred && e->head)) e = e->next_side;
     return e;
 }
 
@@ -72,14 +79,14 @@ hf__entry *hf__sides_next_acquire(const hf__entry *name_entry) {
     return first_deferred(name_entry);
 }
 
-/* As long as there is room for all, twice as many ask at a time. */
+/* As long as the store grants all of them, twice as many acquire at a time. */
 void hf__side_answered(const hf__entry *e) {
     const hf__op *op = &e->op;
     hf__entry *name_entry = e->name_entry;
     if (op->result == HF_BUSY)
         name_entry->admit_more = 0;
     else if (op->result == HF_OK && !op->has_waiters && !e->sent_with_release &&
-             name_entry->admit_more < ASKING_MOST)
+             name_entry->admit_more < ADMIT_MAX)
         name_entry->admit_more = 2 * name_entry->admit_more + 1;
 }
 

@@ -1,4 +1,4 @@
-/* What the store has answered to what an entry asked, and what follows from it. */
+/* Answers: how an entry reacts to a completed operation. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,25 +7,25 @@
 #include "core/entry.h"
 #include "core/lease.h"
 
-#define DRIFT_MS \
-    200 /* by which clocks may differ over what moments of ours on the store's rest on */
+/* How far our clock and the store's may drift apart over the times that we send it. */
+#define DRIFT_MS 200
 
 static const char LOST_STORE[] =
     "the store no longer has it: broken by an operator, removed, flushed, or lost in a restart or "
     "failover";
 
-static const char UNTOLD_RELEASE[] = "answers to the release were lost, and by now the lock was "
-                                     "granted to another, or forgotten: it "
-                                     "was released, or lost before";
+static const char RELEASE_UNKNOWN[] =
+    "the store did not answer the release, and since then the lock was granted to another, or has "
+    "expired; it was either released or lost before";
 
-/* ---- To an ACQUIRE ---- */
+/* ---- ACQUIRE ---- */
 
-/* It was sent and not heard of: it may have been done, or be done yet. */
+/* It was sent and had no answer: it may have been executed, or may still be. */
 static void acquire_unanswered(hf__entry *e, hf__wait *w) {
     const hf__op *op = &e->op;
     e->late_acquire_until = hf__later(e->late_acquire_until, hf__after_ms(op->not_after, DRIFT_MS));
     if (w)
-        w->outcome_unknown = true; /* asks again, or haunts when it ends */
+        w->outcome_unknown = true; /* it tries again, or becomes a pending release when it ends */
     else
         hf__entry_add_pending_leave(e, op->acquire_id,
                                     hf__entry_expired_by(e, op->not_after, op->lease_ms));
@@ -39,8 +39,10 @@ static void acquire_unreachable(hf__entry *e, hf__time now) {
     hf__entry_fail_outage_waits(e, now);
 }
 
-/* Undone by the store, which may say so again, or late: whoever asks again does so under another number.
-   Of a lane there is none, and where that release is still to come nobody of it asks any more. */
+/*
+ * The store has undone the acquire, and may do so again, or late. So the next try needs a new
+ * acquire id. A side entry has only one id: while the release is still to come, all its waits end.
+ */
 static void acquire_rolled_back(hf__entry *e, hf__wait *w, hf__time now) {
     hf__op *op = &e->op;
     if (op->outcome_unknown)
@@ -54,7 +56,8 @@ static void acquire_rolled_back(hf__entry *e, hf__wait *w, hf__time now) {
     w->outcome_unknown = op->outcome_unknown;
 }
 
-/* What was said of one ask also goes for those before it, unless they may still come behind it. */
+/* The answer to one ACQUIRE also covers those sent before it, unless they may still arrive after
+   it. */
 static bool answers_all_sent(const hf__entry *e, const hf__op *op) {
     return op->result == HF_OK || (op->result != HF_TIMEOUT && op->sent_at > e->late_acquire_until);
 }
@@ -67,10 +70,12 @@ static void enter_early_grant(hf__entry *e, hf__wait *w, hf__time now) {
 
 static void renew_lost(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
-    if (e->late_acquire_until > now) /* its ask may come late, and take the lock again for nobody */
+    /* its ACQUIRE may arrive late, and take the lock again for no one */
+    if (e->late_acquire_until > now)
         hf__entry_add_pending_release(e, ownership->acquire_id,
                                       hf__lease_lapse(e->late_acquire_until, ownership->lease_ms));
-    if (!e->core->store->expires) /* it waits for us to let go, now that its holder knows */
+    /* the store keeps the hold until we release it, now that the user knows */
+    if (!e->core->store->expires)
         hf__entry_add_pending_release(e, ownership->acquire_id, ownership->lapses_at);
     hf__ownership_lose(ownership, LOST_STORE, now);
 }
@@ -120,8 +125,9 @@ static void acquire_answered(hf__entry *e, hf__time now) {
         e->next_try_at = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
     } else if (w && op->result == HF_INVALID && w->kind == HF_PERMITS && !op->detail) {
         hf__wait_finish(w, HF_INVALID,
-                        hf__line("a capacity of %" PRIu32 " was asked for, and permits of a "
-                                 "capacity of %" PRIu32 " are in use",
+                        hf__line("a capacity of %" PRIu32
+                                 " was requested, but permits of a capacity of %" PRIu32
+                                 " are in use; use the same capacity everywhere",
                                  w->capacity, op->capacity));
     } else if (w) {
         hf__wait_finish(w, op->result == HF_TIMEOUT ? HF_UNREACHABLE : op->result, op->detail);
@@ -129,7 +135,7 @@ static void acquire_answered(hf__entry *e, hf__time now) {
     }
 }
 
-/* The answer to the release that carried it is also that to an ask of the heir. */
+/* The answer to a release is also the answer to the ACQUIRE that went along with it. */
 static void next_acquire_answered(hf__entry *e, hf__time now) {
     hf__op *op = &e->op;
     if (!op->next_acquire) return;
@@ -137,7 +143,7 @@ static void next_acquire_answered(hf__entry *e, hf__time now) {
     op->next_acquire = NULL;
     bool answered = op->result == HF_OK && next.result != HF_NOT_HELD;
     if (op->result != HF_UNREACHABLE && !answered &&
-        !op->outcome_unknown) { /* nothing was done for it */
+        !op->outcome_unknown) { /* it was not executed */
         e->acquirer = NULL;
         return;
     }
@@ -149,7 +155,7 @@ static void next_acquire_answered(hf__entry *e, hf__time now) {
     op->queued = next.result == HF_BUSY;
     op->holder_token = next.holder_token;
     if (op->outcome_unknown &&
-        op->result != HF_UNREACHABLE) { /* no answer that could be understood */
+        op->result != HF_UNREACHABLE) { /* an answer that could not be parsed */
         acquire_unanswered(e, e->acquirer);
         e->acquirer = NULL;
         return;
@@ -158,7 +164,7 @@ static void next_acquire_answered(hf__entry *e, hf__time now) {
     acquire_answered(e, now);
 }
 
-/* A message that a wait has the lock may overtake the answer that it stands in line. */
+/* The notification of a grant may overtake the answer that the wait is queued. */
 void hf__entry_notify_granted(hf__entry *e, hf__wait *w, const hf__notification *notification,
                               hf__time now) {
     if (w->upgrade) {
@@ -176,9 +182,9 @@ void hf__entry_notify_granted(hf__entry *e, hf__wait *w, const hf__notification 
     hf__entry_step(e, now);
 }
 
-/* ---- To a RENEW ---- */
+/* ---- RENEW ---- */
 
-/* A hold whose renewal failed goes on until its deadline: the store may answer the next one. */
+/* A hold whose renewal failed stays held until its deadline: the store may answer the next try. */
 static void renew_failed(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
     hf__op *op = &e->op;
@@ -228,7 +234,7 @@ static void renew_answered(hf__entry *e, hf__time now) {
         renew_failed(e, now);
 }
 
-/* ---- To an EXPORT ---- */
+/* ---- EXPORT ---- */
 
 static void finish_export(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
@@ -243,8 +249,8 @@ static void finish_export(hf__entry *e, hf__time now) {
     hf__calls_finish(e->core, &call, HF_OK, NULL);
 }
 
-/* Sent twice it acts once: where it is not known whether it was done, it is asked for again as long as
-   its caller waits; then it is looked whether the hold is still ours. */
+/* An EXPORT that is sent twice takes effect once. If its outcome is unknown, it is repeated as long
+   as the caller waits. After that a RENEW checks whether the hold is still ours. */
 static void export_answered(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
     hf__op *op = &e->op;
@@ -257,7 +263,7 @@ static void export_answered(hf__entry *e, hf__time now) {
         hf__calls_finish(e->core, &e->exporting, HF_LOST, LOST_STORE);
         renew_lost(e, now);
     } else if (op->result == HF_UNREACHABLE && op->outcome_unknown) {
-        ownership->export_calls = e->exporting; /* there is but one */
+        ownership->export_calls = e->exporting; /* there is only one */
         e->exporting = NULL;
         ownership->verify = true;
         e->next_try_at = now;
@@ -270,7 +276,7 @@ static void export_answered(hf__entry *e, hf__time now) {
     }
 }
 
-/* ---- To a RELEASE ---- */
+/* ---- RELEASE ---- */
 
 static void release_answered(hf__entry *e, hf__time now) {
     hf__op *op = &e->op;
@@ -278,7 +284,7 @@ static void release_answered(hf__entry *e, hf__time now) {
     if (op->result == HF_UNREACHABLE) {
         e->next_try_at =
             hf__lease_retry_at(now, e->core->config.lease_ms, e->tries++, &e->core->rand);
-        while (e->sent_release_calls) { /* their callers wait on, for the next try */
+        while (e->sent_release_calls) { /* their callers wait for the next try */
             hf__call *call = e->sent_release_calls;
             e->sent_release_calls = call->next;
             hf__call_push(&e->release_calls, call);
@@ -288,12 +294,14 @@ static void release_answered(hf__entry *e, hf__time now) {
     hf__entry_clear_outage(e);
     hf_result r = op->result;
     bool over = r == HF_OK || r == HF_LOST;
-    /* The first may have released it; or it was lost before, and another has held it since. */
+    /* The first RELEASE may have done it; or the hold was lost before, and another has held it
+       since. */
     if (r == HF_LOST && e->release_unknown) r = HF_UNKNOWN_OUTCOME;
     const char *detail = r == HF_LOST              ? LOST_STORE
-                         : r == HF_UNKNOWN_OUTCOME ? UNTOLD_RELEASE
+                         : r == HF_UNKNOWN_OUTCOME ? RELEASE_UNKNOWN
                                                    : op->detail;
-    if (e->sent_release_calls && r == HF_LOST) { /* it counted as released when its holder let go */
+    /* it was counted as released when the user released it */
+    if (e->sent_release_calls && r == HF_LOST) {
         e->core->stats.released--;
         e->core->stats.lost++;
     }
@@ -306,12 +314,12 @@ static void release_answered(hf__entry *e, hf__time now) {
         e->next_try_at = hf__lease_retry_at(now, e->core->config.lease_ms, 9, &e->core->rand);
 }
 
-/* ---- All of them ---- */
+/* ---- Completion ---- */
 
 void hf__entry_complete(hf__entry *e, hf__time now) {
     e->busy = false;
-    hf__entry_expire_ownership(
-        e, now); /* a hold past its deadline is lost, whatever the answer says */
+    /* A hold past its deadline is lost, whatever the answer says. */
+    hf__entry_expire_ownership(e, now);
     switch (e->op.verb) {
     case HF__ACQUIRE: acquire_answered(e, now); break;
     case HF__RENEW: renew_answered(e, now); break;

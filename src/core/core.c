@@ -1,4 +1,4 @@
-/* The core's front: what callers want and what happens, each handed to the entry it concerns. */
+/* The front of the core: requests of callers and events, each passed to the entry it concerns. */
 #include "core/entry.h"
 
 #include <stdlib.h>
@@ -84,13 +84,12 @@ static void refuse_wait(hf__core *core, hf__wait *w, hf_result result, char *det
 
 static void reenter_ownership(hf__core *core, hf__wait *w, hf__ownership *ownership) {
     if ((w->flags | ownership->flags) & HF_NOT_REENTRANT) {
-        refuse_wait(
-            core, w, HF_DEADLOCK,
-            hf__line("this owner holds the lock, and HF_NOT_REENTRANT forbids taking it again: "
-                     "waiting would never end"));
+        refuse_wait(core, w, HF_DEADLOCK,
+                    hf__line("this owner already holds the lock, and HF_NOT_REENTRANT forbids "
+                             "acquiring it again; waiting would never end"));
     } else if (ownership->count >= HF_COUNT_MAX) {
         refuse_wait(core, w, HF_INVALID,
-                    hf__line("this owner has entered the lock %d times, which is the most allowed",
+                    hf__line("this owner has acquired the lock %d times, which is the maximum",
                              HF_COUNT_MAX));
     } else {
         hf__ownership_join(ownership, w);
@@ -114,22 +113,23 @@ void hf__entry_enqueue(hf__entry *e, hf__wait *w) {
 static void acquire_mutex(hf__entry *e, hf__wait *w) {
     const hf__ownership *ownership = e->ownership;
     if (w->try_once && ownership) {
-        /* What this client holds is not what was exported, or is what it has adopted since. */
+        /* A hold of this client is either not the exported one, or was adopted already. */
         refuse_wait(e->core, w, w->exported ? HF_LOST : HF_BUSY,
                     hf__line("another owner of this client holds the lock"));
         return;
     }
     if (w->try_once && e->head) {
-        refuse_wait(e->core, w, HF_BUSY, hf__line("others of this client wait for the lock"));
+        refuse_wait(e->core, w, HF_BUSY,
+                    hf__line("other calls of this client are waiting for the lock"));
         return;
     }
-    if (!e->head && e->core->link) hf__entry_clear_outage(e); /* nobody asks: try afresh */
+    if (!e->head && e->core->link) hf__entry_clear_outage(e); /* the first wait: start afresh */
     if (!e->head && !e->release_calls) e->next_try_at = 0;
     if (!e->head) e->known_busy = ownership != NULL;
     hf__entry_enqueue(e, w);
 }
 
-/* This owner holds something of the name already. */
+/* This owner already holds the name, as some kind. */
 static void acquire_more(hf__wait *w, hf__ownership *ownership, hf__core *core) {
     if (hf__kind_covers(ownership->kind, w->kind))
         reenter_ownership(core, w, ownership);
@@ -152,7 +152,8 @@ static void acquire_side(hf__entry *name_entry, hf__wait *w, hf__time now) {
     }
 }
 
-/* There are kinds beside the mutex. Entries are not freed before the last step, the anchor's. */
+/* The name has side entries. Entries are freed no earlier than in the last step, that of the name
+   entry. */
 static void acquire_with_sides(hf__entry *name_entry, hf__wait *w, hf__time now) {
     hf__entry_expire(name_entry, now);
     for (hf__entry *e = name_entry->sides; e; e = e->next_side) hf__entry_expire(e, now);
@@ -230,7 +231,7 @@ void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time no
         hf__entry_add_pending_release(e, ownership->acquire_id, ownership->lapses_at);
         hf__ownership_end(ownership, HF__RELEASED, now);
         e->release_requested = true;
-        e->release_unknown = false; /* of this hold no release was sent yet */
+        e->release_unknown = false; /* no RELEASE of this hold was sent yet */
         e->pending_release_token = atomic_load(&ownership->token);
         if (call) hf__call_push(&e->release_calls, call);
     } else if (call) {
@@ -248,16 +249,17 @@ void hf__core_release_unwait(hf__core *core, const hf_hold *hold, hf__call *call
     hf__call_unlink(&e->release_calls, call);
     hf__call_unlink(&e->sent_release_calls, call);
     hf__call_finish(core, call, HF_UNKNOWN_OUTCOME,
-                    hf__line("the store did not confirm the release in time; it is tried again "
-                             "until the lease ends by itself"));
+                    hf__line("the store did not confirm the release in time; it is retried in the "
+                             "background until the lease expires"));
 }
 
 void hf__core_extend_unwait(hf__core *core, hf__ownership *ownership, hf__call *call) {
     hf__call_unlink(&ownership->extend_calls, call);
     if (ownership->entry) hf__call_unlink(&ownership->entry->extending, call);
-    hf__call_finish(core, call, HF_UNKNOWN_OUTCOME,
-                    hf__line("the store did not confirm the extension in time; the old deadline "
-                             "stands"));
+    hf__call_finish(
+        core, call, HF_UNKNOWN_OUTCOME,
+        hf__line(
+            "the store did not confirm the extension in time; the old deadline still applies"));
 }
 
 /* ---- Extending ---- */
@@ -280,7 +282,7 @@ void hf__core_extend(hf__core *core, hf__ownership *ownership, int64_t lease_ms,
 
 /* ---- Exporting ---- */
 
-/* The own says why it ended, if it has. */
+/* If the ownership has ended, hf__core_extend reports why. */
 void hf__core_export(hf__core *core, hf__ownership *ownership, const hf__exported *exported,
                      hf__call *call, hf__time now) {
     hf__entry *e = ownership->entry;
@@ -290,7 +292,7 @@ void hf__core_export(hf__core *core, hf__ownership *ownership, const hf__exporte
         return;
     }
     if (ownership->export_calls || e->exporting) {
-        hf__call_finish(core, call, HF_INVALID, hf__line("another call exports this hold"));
+        hf__call_finish(core, call, HF_INVALID, hf__line("another call is exporting this hold"));
         return;
     }
     if (!hf__entry_reserve_export(e)) {
@@ -298,7 +300,7 @@ void hf__core_export(hf__core *core, hf__ownership *ownership, const hf__exporte
         return;
     }
     *e->exported = *exported;
-    ownership->flags |= HF_NOT_REENTRANT; /* nobody enters what is about to leave */
+    ownership->flags |= HF_NOT_REENTRANT; /* no re-entry into a hold that is about to leave */
     hf__call_push(&ownership->export_calls, call);
     hf__entry_step(e, now);
 }
@@ -325,7 +327,7 @@ void hf__core_upgrade(hf__core *core, hf__ownership *ownership, hf__wait *w, hf_
     } else if (ownership->kind == HF_WRITE || ownership->kind == HF_MUTEX) {
         hf__call_finish(core, &w->call, HF_OK, NULL);
     } else if (w->try_once && e->head) {
-        refuse_wait(core, w, HF_BUSY, hf__line("another upgrade of this hold waits"));
+        refuse_wait(core, w, HF_BUSY, hf__line("another upgrade of this hold is waiting"));
     } else {
         w->upgrade = true;
         ownership->upgrades++;
@@ -371,14 +373,14 @@ void hf__core_close(hf__core *core, hf__call *call, hf__time now) {
     }
 }
 
-/* ---- What happens ---- */
+/* ---- Events ---- */
 
 void hf__core_complete(hf__core *core, hf__op *op, hf__time now) {
     (void)core;
     hf__entry_complete(entry_of(op, op), now);
 }
 
-/* What was known may no longer be so: look at a hold at once, and ask for a wait. */
+/* Known state may be outdated: verify a hold at once, and repeat the ACQUIRE of a wait. */
 static void recheck_entry(hf__entry *e, hf__time now) {
     e->next_try_at = 0;
     e->recheck = e->busy;
@@ -400,7 +402,7 @@ void hf__core_link_changed(hf__core *core, hf__time now) {
     }
 }
 
-/* A step may free a lane, and the anchor last. */
+/* A step may free a side entry; the name entry goes last. */
 static void recheck_name(hf__entry *name_entry, hf__time now) {
     for (hf__entry *e = name_entry->sides, *next; e; e = next) {
         next = e->next_side;
@@ -417,7 +419,7 @@ static void recheck_waits(hf__core *core, hf__time now) {
     }
 }
 
-/* Holds as well as waits: of a lane the name is what comes first of its key. */
+/* Holds as well as waits. The key of a side entry begins with the name. */
 static void recheck_matching(hf__core *core, const hf__notification *notification, hf__time now) {
     for (hf__mapped *m = hf__map_next(&core->entries, NULL), *next; m; m = next) {
         next = hf__map_next(&core->entries, m);
@@ -439,7 +441,7 @@ void hf__core_notify(hf__core *core, const hf__notification *notification, hf__t
     case HF__GRANTED:
         m = hf__map_find(&core->waits_by_acquire_id, (const char *)&notification->acquire_id,
                          sizeof notification->acquire_id);
-        if (!m) break; /* it gave up: its leaving passes the grant on */
+        if (!m) break; /* it gave up; its release from the queue passes the grant on */
         hf__wait *w = (hf__wait *)((char *)m - offsetof(hf__wait, by_acquire_id));
         hf__entry_notify_granted(w->entry, w, notification, now);
         break;
@@ -447,7 +449,7 @@ void hf__core_notify(hf__core *core, const hf__notification *notification, hf__t
 }
 
 void hf__core_tick(hf__core *core, hf__time now) {
-    hf__timer *due = NULL; /* drained first: a step arms timers, also of now */
+    hf__timer *due = NULL; /* drained first, because a step may set timers that are due now */
     for (hf__timer *t; (t = hf__heap_pop(&core->timers, now)); due = t) t->next_due = due;
     while (due) {
         hf__timer *t = due;

@@ -1,16 +1,16 @@
 /*
- * An entry: all that a client does about one name.
+ * An entry: everything a client does about one name.
  *
- * At any time an entry wants something of the store, and asks one thing at a time. What it wants
- * follows from its state, in this order (hf__entry_step):
+ * An entry sends one operation at a time. Which one is next follows from its state, in this order
+ * (hf__entry_step):
  *
- *   a release by its holder               release_requested                     RELEASE
- *   a hold that leaves                    own: exports                     EXPORT
- *   a hold to keep                        own: due, count, extend, check   RENEW
- *   a hold for the first that waits       head, and no own                 ACQUIRE
- *   a number that nobody wants            ghost                            RELEASE
+ *   a hold was released by the user   release_requested                              RELEASE
+ *   a hold is to be exported          ownership: export_calls                        EXPORT
+ *   a hold needs the store            ownership: renew_at, count, extend, verify     RENEW
+ *   a wait needs a hold               head, and no ownership                         ACQUIRE
+ *   an id needs to be released        pending_release                                RELEASE
  *
- * An ACQUIRE comes before a ghost's release because its higher number replaces the ghost.
+ * An ACQUIRE comes before a pending release, because its higher id replaces the pending one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@
 static const char LOST_DEADLINE[] =
     "the store did not confirm a renewal before the deadline; it was unreachable, or this process "
     "was paused";
-static const char LOST_LEASE[] = "the lease ran out, and HF_NO_RENEW keeps it from being renewed";
+static const char LOST_LEASE[] = "the lease expired, and HF_NO_RENEW prevents its renewal";
 static const char LOST_MAX[] = "max_hold_ms was reached";
 
 /* ---- Time ---- */
@@ -85,7 +85,7 @@ static hf__time acquire_deadline(const hf__entry *e, const hf__wait *w, hf__time
     return hf__sooner(w->until, hf__after_ms(now, e->core->config.command_timeout_ms));
 }
 
-/* No lease beyond max_hold: others should not wait for what is over. */
+/* No lease beyond max_hold_ms: others should not wait for a hold that is over. */
 static int64_t lease_to_request(const hf__ownership *ownership, hf__time now) {
     int64_t lease = ownership->flags & HF_NO_RENEW               ? ownership->extend_ms
                     : ownership->extend_ms > ownership->lease_ms ? ownership->extend_ms
@@ -95,7 +95,7 @@ static int64_t lease_to_request(const hf__ownership *ownership, hf__time now) {
     return left < lease ? left : lease;
 }
 
-/* An ask that came late may have found the lock held by another, and stand in line for nobody. */
+/* A late ACQUIRE may have found the lock held by another, and be in the queue with no wait here. */
 static bool late_acquire_may_be_queued(const hf__entry *e, hf__time now) {
     return e->late_acquire_until && now < hf__after_ms(e->late_acquire_until, HF__QUEUE_ENTRY_MS);
 }
@@ -135,7 +135,7 @@ hf__op *hf__entry_prepare_acquire(hf__entry *e, hf__op *next_in_multi, hf__time 
     return &e->op;
 }
 
-/* The next one asks in one step with the release before it. */
+/* The next waiter's ACQUIRE goes along with the release, in one step. */
 static void add_next_acquire(hf__entry *e, hf__time now) {
     hf__wait *w = e->head;
     e->op.next_acquire = NULL;
@@ -143,7 +143,7 @@ static void add_next_acquire(hf__entry *e, hf__time now) {
     if (!e->core->store->can_hand_off || !w || w->acquire_id || w->try_once || now >= w->until)
         return;
     if (!e->next_acquire) e->next_acquire = malloc(sizeof *e->next_acquire);
-    if (!e->next_acquire) return; /* it asks for itself, when this has been answered */
+    if (!e->next_acquire) return; /* it sends its own ACQUIRE after this answer */
     e->op.next_acquire = e->next_acquire;
     begin_acquire(e, w);
     *e->next_acquire = (hf__next_acquire){.acquire_id = w->acquire_id,
@@ -157,7 +157,8 @@ static void add_next_acquire(hf__entry *e, hf__time now) {
 static void send_renew(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
     e->op.owner = ownership->owner;
-    bool upgrading = e->head && e->head->upgrade; /* which a lower kind would give up */
+    /* a RENEW of a lower kind would give the upgrade up */
+    bool upgrading = e->head && e->head->upgrade;
     e->op.kind = upgrading ? HF_WRITE : ownership->kind;
     e->op.upgrade = upgrading;
     e->op.upgrades = ownership->upgrades;
@@ -165,7 +166,7 @@ static void send_renew(hf__entry *e, hf__time now) {
     e->op.count = ownership->count;
     e->op.token = ownership->token;
     e->op.lease_ms = lease_to_request(ownership, now);
-    /* Should the own be lost before the answer, the store may still execute this. */
+    /* If the ownership is lost before the answer, the store may still execute this RENEW. */
     hf__ownership_extend_lapse(ownership, e->op.lease_ms,
                                hf__after_ms(now, e->core->config.command_timeout_ms));
     ownership->verify = false;
@@ -200,7 +201,7 @@ static void send_release(hf__entry *e, hf__time now) {
     e->op.tombstone_until = e->late_acquire_until > now ? e->late_acquire_until : 0;
     e->op.expired_by = e->pending_release_until;
     e->op.leave_queue = e->pending_release_queued || late_acquire_may_be_queued(e, now);
-    /* Only where somebody waits for what comes of it. The next then asks by itself. */
+    /* Only if a caller waits for the result. The next waiter then sends its own ACQUIRE. */
     bool retried = e->sent_release_calls && e->release_unknown;
     bool exact = e->sent_release_calls && e->op.tombstone_until && !e->side_id;
     if (!retried && !exact) add_next_acquire(e, now);
@@ -216,7 +217,7 @@ static void send_release(hf__entry *e, hf__time now) {
     e->core->store->table->submit(e->core->store, &e->op, now);
 }
 
-/* Unless others stand in line for it: then it has no trouble of its own, and others have the lock. */
+/* A deferred wait has no outage of its own, and others have the lock. */
 static void acquire_or_defer(hf__entry *e, hf__time now) {
     bool defer = e->side_id && hf__side_must_defer(e);
     if (e->side_id) hf__side_set_deferred(e, defer);
@@ -228,7 +229,7 @@ static void acquire_or_defer(hf__entry *e, hf__time now) {
     }
 }
 
-/* The store is to be asked or told something, of a hold that need not be renewed yet. */
+/* The store must learn something, or be asked, about a hold that is not due for renewal yet. */
 static bool has_unposted_state(const hf__ownership *ownership) {
     return ownership->verify || ownership->posted_count != ownership->count ||
            ownership->posted_kind != ownership->kind;
@@ -253,7 +254,7 @@ static void send_next_op(hf__entry *e, hf__time now) {
         if (now >= e->next_try_at) acquire_or_defer(e, now);
     } else if (e->pending_release && !e->ownership && !(e->side_id && e->head) &&
                now >= e->next_try_at)
-        send_release(e, now); /* not while others may ask under the lane's number */
+        send_release(e, now); /* not while waits of the side entry may still use its id */
 }
 
 /* ---- The step ---- */
@@ -294,7 +295,8 @@ static void drop_entry(hf__entry *e) {
     hf__core *core = e->core;
     hf__heap_remove(&core->timers, &e->timer);
     hf__map_remove(&core->entries, &e->mapped);
-    if (e->name_entry) { /* it goes in a step of its own: whoever walks over entries may have it in hand */
+    /* the name entry is freed in a step of its own: a caller may be walking over entries */
+    if (e->name_entry) {
         hf__side_unlink(e);
         hf__heap_set(&core->timers, &e->name_entry->timer, 0);
     }
@@ -306,7 +308,7 @@ static void drop_entry(hf__entry *e) {
     }
 }
 
-/* Nothing can be sent: waits have patience, extensions have none. */
+/* Nothing can be sent: waits may outlast an outage, extensions may not. */
 static void fail_disconnected(hf__entry *e, hf__time now) {
     if (hf__entry_awaits_store(e) && !e->outage_since) hf__entry_set_outage(e, NULL, now);
     hf__entry_fail_outage_waits(e, now);
@@ -325,7 +327,8 @@ bool hf__entry_admit(hf__entry *e, hf__time now) {
     return true;
 }
 
-/* Do what is to be done next, and plan when to look again. Frees the entry when it is done with. */
+/* Send the next operation, and set the timer for the step after that. Frees the entry when it is
+   idle. */
 void hf__entry_step(hf__entry *e, hf__time now) {
     hf__entry_expire(e, now);
     if (!e->core->link) fail_disconnected(e, now);

@@ -1,4 +1,4 @@
-/* Granting: how an answer or a message that a wait has the lock makes an ownership of it. */
+/* Grants: how an answer or a notification turns a wait into an ownership. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,11 +8,11 @@
 #include "core/histogram.h"
 #include "core/lease.h"
 
-/* How long readers may join a hold, since the store said that nobody waits. */
-#define JOIN_MS 100
-#define LOOK_MS 30000 /* three looks in it */
+/* How long readers may join a hold after the store said that no one waits. */
+#define JOIN_MS  100
+#define CHECK_MS 30000 /* in which a store without leases is asked three times */
 
-/* ---- Granting ---- */
+/* ---- Grants ---- */
 
 void hf__ownership_join(hf__ownership *ownership, hf__wait *w) {
     w->hold->owner = w->owner;
@@ -27,8 +27,9 @@ static void count_wait(hf__core *core, const hf__wait *w, hf__time now) {
     if (w->contended) core->stats.handed_over++;
 }
 
-/* Waits of the owner that holds now: one owner in several threads re-enters. Readers who wait together enter
-   together. A thread waits for one thing at a time: its line, which may be long, need not be looked through. */
+/* Other waits that the new ownership covers: those of the same owner in other threads re-enter, and
+   all waiting readers join. A thread waits for one lock at a time, so for a thread's ownership the
+   queue, which may be long, is not searched. */
 static void join_others(hf__entry *e, hf__time now) {
     if (e->ownership->kind != HF_READ && !e->ownership->owner.logical) return;
     for (hf__wait *w = e->head, *next; w; w = next) {
@@ -38,7 +39,7 @@ static void join_others(hf__entry *e, hf__time now) {
         if ((w->flags | ownership->flags) & HF_NOT_REENTRANT)
             hf__wait_finish(w, HF_DEADLOCK,
                             hf__line("this owner was granted the lock meanwhile, and "
-                                     "HF_NOT_REENTRANT forbids taking it again"));
+                                     "HF_NOT_REENTRANT forbids acquiring it again"));
         else if (ownership->count < HF_COUNT_MAX) {
             hf__ownership_join(ownership, w);
             count_wait(e->core, w, now);
@@ -55,15 +56,16 @@ static hf__time deadline_of(const hf__wait *w, const hf__op *op) {
     return hf__sooner(hf__lease_deadline(op->sent_at, op->lease_ms), max_hold_until(w, op));
 }
 
-/* Where renewing is only a look, a long lease is no reason to look seldom. */
+/* On a store without leases a renewal only checks that the hold exists. A long lease is then no
+   reason to check rarely. */
 hf__time hf__core_renew_at(hf__core *core, hf__time sent_at, int64_t lease_ms) {
-    bool looks = !core->store->expires && lease_ms > LOOK_MS;
-    int64_t every_ms = looks ? LOOK_MS : lease_ms;
+    bool only_checks = !core->store->expires && lease_ms > CHECK_MS;
+    int64_t every_ms = only_checks ? CHECK_MS : lease_ms;
     hf__time at = hf__lease_renew_at(sent_at, every_ms, &core->rand);
     return hf__lease_align(at, every_ms, core->renew_phase);
 }
 
-/* Others wait: readers who come later are not to go past them. */
+/* If others wait, readers that come later must not overtake them. */
 hf__time hf__ownership_joinable_until(const hf__entry *e, const hf__ownership *ownership) {
     bool plain = ownership->kind == HF_READ && !ownership->unshared &&
                  ownership->max_hold_until == HF__NEVER &&
@@ -98,7 +100,8 @@ static void grant_wait(hf__entry *e, hf__wait *w, hf__time now) {
     hf__core *core = e->core;
     hf__ownership *ownership = w->ownership;
     fill_ownership(ownership, w, e, now);
-    if (e->late_acquire_until) /* a twin of this ask may come late, and begin its lease anew */
+    /* a duplicate of this ACQUIRE may arrive late, and restart its lease */
+    if (e->late_acquire_until)
         ownership->lapses_at = hf__later(
             ownership->lapses_at, hf__lease_lapse(e->late_acquire_until, ownership->lease_ms));
     ownership->entry = e;
@@ -111,8 +114,8 @@ static void grant_wait(hf__entry *e, hf__wait *w, hf__time now) {
     count_wait(core, w, now);
     HF__PROBE3(granted, e->mapped.key, e->op.token, now - w->started_at);
     e->held_since = e->op.sent_at;
-    hf__entry_clear_pending_release(e); /* older numbers of ours were replaced */
-    e->known_busy = true;               /* to whoever waits behind it */
+    hf__entry_clear_pending_release(e); /* older ids of ours were replaced */
+    e->known_busy = true;               /* for the waits behind it */
     hf__wait_finish(w, HF_OK, NULL);
     join_others(e, now);
     hf__sides_granted(ownership);
@@ -125,30 +128,30 @@ void hf__entry_acquired(hf__entry *e, hf__wait *w, hf__time now) {
         grant_wait(e, w, now);
         return;
     }
-    /* Nobody wants it any more, or the answer came when the lease may have run out. */
+    /* The wait is over, or the answer came when the lease may have expired. */
     hf__entry_add_pending_leave(e, op->acquire_id, hf__lease_lapse(now, op->lease_ms));
     if (!w) return;
     hf__wait_set_acquire_id(w, 0);
-    w->outcome_unknown = true; /* it was granted, and that is yet to be undone */
+    w->outcome_unknown = true; /* it was granted, and that is still to be undone */
     e->next_try_at = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
     if (w->try_once)
         hf__wait_finish(w, HF_UNKNOWN_OUTCOME,
-                        hf__line("the store's answer came after the lease had run out; it is "
-                                 "undone; use a lease well above the round trip"));
+                        hf__line("the store's answer came after the lease had expired, and the "
+                                 "grant is undone; use a lease much longer than the round trip"));
 }
 
-/* It was sent, so it may have been done, up to now. */
+/* The operation was sent, so it may have been executed as late as `now`. */
 void hf__ownership_extend_lapse(hf__ownership *ownership, int64_t lease_ms, hf__time now) {
     ownership->lapses_at = hf__later(ownership->lapses_at, hf__lease_lapse(now, lease_ms));
 }
 
-/* What was read is written now. */
+/* A read hold is now a write hold. */
 void hf__entry_upgraded(hf__entry *e, hf__wait *w, hf__time now) {
     hf__ownership *ownership = e->ownership;
     const hf__op *op = &e->op;
     if (op->token > e->core->highest_token) e->core->highest_token = op->token;
     hf__ownership_extend_lapse(ownership, op->lease_ms, now);
-    if (!w) { /* too late */
+    if (!w) { /* the wait was given up */
         hf__entry_cancel_upgrade(e);
         return;
     }
@@ -166,10 +169,14 @@ int64_t hf__wait_lease(const hf__wait *w) {
     return bound < w->lease_ms ? bound : w->lease_ms;
 }
 
-/* A wait that stands in line was granted the lock. It enters on the message where it is sure when the
-   grant was made, and that no later answer said otherwise; else it asks, and is told. A number that was
-   asked for on two connections may stand in the lines of two servers: it always asks. So does who
-   cannot renew soon: a grant is short until then. */
+/*
+ * A queued wait was granted the lock. The notification alone is enough if we know when the grant
+ * was made, and that no later answer contradicts it. Otherwise an ACQUIRE confirms the grant.
+ *
+ * An acquire id that was sent on two connections may be in the queues of two servers, so it always
+ * needs an ACQUIRE. So does a wait that cannot renew soon, because the lease of such a grant is
+ * short.
+ */
 void hf__entry_enter_notified(hf__entry *e, hf__wait *w, const hf__notification *notification,
                               hf__time now) {
     bool renews = !(w->flags & HF_NO_RENEW) && !e->core->config.unattended;
@@ -187,6 +194,6 @@ void hf__entry_enter_notified(hf__entry *e, hf__wait *w, const hf__notification 
     op->token = notification->token;
     op->lease_ms = notification->lease_ms;
     op->sent_at = notification->sent_at;
-    op->has_waiters = true; /* for all that was said */
+    op->has_waiters = true; /* the notification does not say, so assume it */
     hf__entry_acquired(e, w, now);
 }

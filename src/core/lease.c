@@ -1,6 +1,7 @@
+/* Lease arithmetic: see lease.h. */
 #include "core/lease.h"
 
-#define INSTANTS 128 /* instants of a lease at which renewals can be due */
+#define INSTANTS 128 /* instants per lease at which renewals can be due */
 
 hf__time hf__lease_margin(int64_t lease_ms) {
     return lease_ms * HF__MS / 100 + 2 * HF__MS;

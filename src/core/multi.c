@@ -1,3 +1,4 @@
+/* Acquiring and releasing many names at once: see multi.h. */
 #include "core/multi.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@ static bool is_part_held(const hf__multi_part *p, hf__time now) {
            hf__ownership_valid(w->hold->ownership, now);
 }
 
-/* It is let go, and its handle as new. */
+/* Release the part, and reset its handle for another try. */
 static void release_part(hf__multi_part *p, hf__core *core, hf__time now) {
     hf_hold *hold = p->wait.hold;
     if (p->requested && p->wait.call.done && p->wait.call.result == HF_OK) {
@@ -52,7 +53,7 @@ static bool prepare_part(hf__multi_acquire *t, hf__multi_part *p, bool once, hf_
     return w->ownership != NULL;
 }
 
-/* ---- The end ---- */
+/* ---- Finishing ---- */
 
 static void fail_multi(hf__multi_acquire *t, hf_result result, char *detail, hf__time now) {
     for (unsigned i = 0; i < t->count; i++) {
@@ -63,7 +64,8 @@ static void fail_multi(hf__multi_acquire *t, hf_result result, char *detail, hf_
     hf__call_finish(t->multi.core, &t->call, result, detail);
 }
 
-/* What is bounded is so from when all are held; but not an ownership that others have, too. */
+/* max_hold_ms and HF_NO_RENEW apply from when all are held; but not to an ownership that others
+   share. */
 static void bound_ownership(const hf__multi_acquire *t, hf__ownership *ownership, hf__time now) {
     if (ownership->count > 1) return;
     if (t->max_hold_ms) {
@@ -78,8 +80,8 @@ static void bound_ownership(const hf__multi_acquire *t, hf__ownership *ownership
     hf__entry_step(ownership->entry, now);
 }
 
-/* Waiting for the others has cost some of a lease that is not renewed any more: each begins anew. Where the store
-   does not answer, what was renewed before stands. */
+/* Waiting for the other names has used up some of a lease that is not renewed from now on, so each
+   lease is restarted. If the store does not answer, the last renewal still counts. */
 static void restart_leases(hf__multi_acquire *t, hf__time now) {
     t->leases_restarted = true;
     t->multi.pending = t->count;
@@ -122,8 +124,11 @@ static void acquire_one(hf__multi_acquire *t, hf__multi_part *p, hf__time now) {
         hf__call_finish(t->multi.core, &p->wait.call, HF_NOMEM, NULL);
 }
 
-/* What came of asking for all in one step may not be the end. Busy: one by one there may be more to be had, beside
-   others or past a line that nobody stands in any more. No answer: who waits has patience, once. */
+/*
+ * Whether to go on one by one after a request for all names failed. HF_BUSY: one by one may succeed
+ * where others share a name, or where a queue is left without waiters. No answer: a call that may
+ * wait tries once more, within the outage time.
+ */
 static bool worth_retrying(const hf__multi_acquire *t, hf_result r, hf__time now) {
     if (r == HF_BUSY) return true;
     bool away = r == HF_TIMEOUT || r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME;
@@ -131,13 +136,13 @@ static bool worth_retrying(const hf__multi_acquire *t, hf_result r, hf__time now
            now < hf__after_ms(t->started_at, t->multi.core->config.outage_ms);
 }
 
-/* The first that is not held. What became of it, if it was asked for, is the end or not. */
+/* `p` is the first part that is not held. Its result, if it was requested, decides. */
 static bool can_continue(const hf__multi_acquire *t, const hf__multi_part *p, hf__time now) {
     hf_result r = p->wait.call.result;
     if (t->give_up_reason) return false;
     if (!p->requested) return true;
     if (now >= t->until) return false;
-    if (r == HF_OK) return !t->try_once; /* lost since */
+    if (r == HF_OK) return !t->try_once; /* it was lost since */
     return !t->one_by_one && worth_retrying(t, r, now);
 }
 
@@ -177,9 +182,9 @@ static void advance_acquire(hf__multi_acquire *t, hf__time now) {
     acquire_one(t, p, now);
 }
 
-/* ---- All in one step ---- */
+/* ---- All in one request ---- */
 
-/* Nobody of this client has anything to do with any of them. */
+/* This client neither holds nor waits for any of the names. */
 static bool all_untouched(const hf__multi_acquire *t) {
     for (unsigned i = 0; i < t->count; i++) {
         const hf__multi_part *p = &t->parts[i];
@@ -189,7 +194,7 @@ static bool all_untouched(const hf__multi_acquire *t) {
     return true;
 }
 
-/* The entry in which it will wait; NULL: no memory. */
+/* The entry in which the part will wait; NULL: no memory. */
 static hf__entry *entry_for(hf__core *core, hf__multi_part *p, hf__time now) {
     hf__ownership *ownership;
     hf__entry *e = hf__entry_get(core, p->name, p->length);
@@ -201,7 +206,7 @@ static hf__entry *entry_for(hf__core *core, hf__multi_part *p, hf__time now) {
     return e;
 }
 
-/* The operations are one chain, from the first name on. */
+/* The operations form one chain, from the first name on. */
 static void submit_multi(hf__multi_acquire *t, hf__time now) {
     hf__op *chain = NULL;
     for (unsigned i = t->count; i-- > 0;)
@@ -210,7 +215,7 @@ static void submit_multi(hf__multi_acquire *t, hf__time now) {
     for (unsigned i = 0; i < t->count; i++) hf__entry_step(t->parts[i].wait.entry, now);
 }
 
-/* False, and nothing was begun: it has to be one by one. */
+/* False: nothing was begun, and the names must be acquired one by one. */
 static bool acquire_in_one_step(hf__multi_acquire *t, hf__time now) {
     unsigned made = 0;
     for (; made < t->count; made++) {
@@ -255,9 +260,9 @@ void hf__core_give_up_all(hf__multi_acquire *t, hf_result why, hf__time now) {
     hf__core_advance_multi(t->multi.core, now);
 }
 
-/* ---- Letting go ---- */
+/* ---- Releasing ---- */
 
-/* Lost is worse than not known, and that than anything else. */
+/* HF_LOST is the worst, then HF_UNKNOWN_OUTCOME, then any other failure. */
 static void finish_release(hf__multi_release *l) {
     hf_result worst = HF_OK;
     char *detail = NULL;
@@ -289,7 +294,7 @@ void hf__core_release_all_unwait(hf__multi_release *l, hf_hold *const *holds, hf
     hf__core_advance_multi(l->multi.core, now);
 }
 
-/* ---- Calls that are waited for as one ---- */
+/* ---- Calls awaited as one ---- */
 
 void hf__multi_part_done(hf__multi *g) {
     if (--g->pending) return;

@@ -1,4 +1,4 @@
-/* Ownerships and the handles on them: who keeps what alive, and the ways an ownership ends. */
+/* Ownerships and the handles on them: references, and the ways an ownership ends. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +47,7 @@ void hf__hold_attach(hf_hold *hold, hf__ownership *ownership) {
     ownership->count++;
 }
 
-/* The reference to the own stays: a released handle still knows its token. */
+/* The reference to the ownership stays: a released handle still knows its token. */
 void hf__hold_detach(hf_hold *hold) {
     if (hold->prev)
         hold->prev->next = hold->next;

@@ -1,11 +1,13 @@
 /*
- * Lanes: what a client does about one name beside its mutex. Each has a number of its own under which it
- * asks, holds and stands in the store's line, so that the order among readers, writers and takers of
- * permits is the order in which they came, also within a client.
+ * Side entries: what a client does about one name besides the mutex.
  *
- * Readers share. One who comes joins a hold that another reader of the client has, for a short while after
- * the store has said that nobody waits: so a writer elsewhere is held up no longer than that, and many
- * readers cost the store a few requests. Or it joins readers who wait, if nobody else has come since.
+ * Each has its own acquire id for its request, its hold and its position in the store's queue. So
+ * readers, writers and permits are served in order of arrival, also within one client.
+ *
+ * Readers share. A new reader joins a hold of another reader of the client for a short time after
+ * the store said that no one waits. A writer elsewhere is delayed by no more than that time, and
+ * many readers cost the store only a few requests. A new reader may also join waiting readers, if
+ * no other request has arrived since.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +20,7 @@ static bool is_plain_read(const hf__wait *w) {
            !(w->flags & (HF_NO_RENEW | HF_NOT_REENTRANT));
 }
 
-/* ---- Who holds ---- */
+/* ---- Holders ---- */
 
 static bool has_handle(const hf__ownership *ownership, hf__owner owner) {
     if (ownership->kind != HF_READ) return hf__owner_same(ownership->owner, owner);
@@ -43,12 +45,13 @@ bool hf__kind_covers(uint32_t held, uint32_t wanted) {
 
 char *hf__kind_deadlock_line(uint32_t held, uint32_t wanted) {
     if (held == HF_PERMITS || wanted == HF_PERMITS)
-        return hf__line("this owner holds the name as another kind, and would wait for itself");
+        return hf__line("this owner already holds the name as another kind, and would wait for "
+                        "itself; release that hold first");
     if (held == HF_UPGRADABLE)
-        return hf__line("this owner reads and may upgrade: hf_upgrade does that; another hold "
-                        "would wait for its own");
-    return hf__line("this owner reads, and would wait for itself; take HF_UPGRADABLE and "
-                    "hf_upgrade it");
+        return hf__line(
+            "this owner holds HF_UPGRADABLE, and would wait for itself; use hf_upgrade");
+    return hf__line("this owner holds HF_READ, and would wait for itself; acquire HF_UPGRADABLE "
+                    "and use hf_upgrade");
 }
 
 static void join_waits_of_owner(hf__entry *e, hf__ownership *ownership) {
@@ -63,7 +66,7 @@ static void join_waits_of_owner(hf__entry *e, hf__ownership *ownership) {
         hf__wait_undo(w);
         hf__wait_finish(w, covered ? HF_OK : HF_DEADLOCK,
                         covered ? NULL : hf__kind_deadlock_line(ownership->kind, w->kind));
-        hf__heap_set(&e->core->timers, &e->timer, 0); /* what it stands for is to be left */
+        hf__heap_set(&e->core->timers, &e->timer, 0); /* its queue position is to be released */
     }
 }
 
@@ -75,9 +78,9 @@ void hf__sides_granted(hf__ownership *ownership) {
         if (side != e) join_waits_of_owner(side, ownership);
 }
 
-/* ---- Making and finding ---- */
+/* ---- Creating and finding ---- */
 
-/* The key is the name, which has no NUL, then one, then the number. */
+/* The key is the name, which contains no NUL, then a NUL, then the acquire id. */
 static hf__entry *side_new(hf__entry *name_entry, uint32_t kind) {
     size_t length = name_entry->name_length;
     hf__entry *e = calloc(1, sizeof *e + length + 1 + sizeof e->side_id);

@@ -1,4 +1,4 @@
-/* Waits, from the line of their entry to how they end; and what they may have left in the store. */
+/* Waits: how they end without a grant, and what they may have left in the store. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "core/entry.h"
 #include "core/lease.h"
 
-/* ---- Trouble: a store that does not answer ---- */
+/* ---- Outage: a store that does not answer ---- */
 
 void hf__entry_set_outage(hf__entry *e, char *detail, hf__time now) {
     if (!e->outage_since) e->outage_since = now;
@@ -21,7 +21,7 @@ void hf__entry_clear_outage(hf__entry *e) {
     e->outage_detail = NULL;
 }
 
-/* ---- Ghosts ---- */
+/* ---- Pending releases ---- */
 
 void hf__entry_add_pending_release(hf__entry *e, uint64_t acquire_id, hf__time until) {
     if (!acquire_id || !until) return;
@@ -39,15 +39,14 @@ void hf__entry_clear_pending_release(hf__entry *e) {
         e->release_requested = false;
 }
 
-/* An ask that acts at the latest then has left nothing in the store by this time: no hold, and no place
-   in line, which lasts longer. */
+/* A queue position lasts longer than a lease, where the store has a queue. */
 hf__time hf__entry_expired_by(const hf__entry *e, hf__time latest, int64_t lease_ms) {
     hf__time gone = hf__lease_lapse(latest, lease_ms);
     return e->core->store->can_hand_off ? hf__later(gone, hf__after_ms(latest, HF__QUEUE_ENTRY_MS))
                                         : gone;
 }
 
-/* A wait that ended: its number may hold the lock, or stand in line for it. */
+/* A wait ended: its acquire id may hold the lock, or be in the queue. */
 void hf__entry_add_pending_leave(hf__entry *e, uint64_t acquire_id, hf__time until) {
     bool held = e->pending_release_held;
     if (acquire_id && until) e->pending_release_queued = true;
@@ -57,7 +56,6 @@ void hf__entry_add_pending_leave(hf__entry *e, uint64_t acquire_id, hf__time unt
 
 /* ---- Waits ---- */
 
-/* By its number a wait is found when the store says that it was granted. */
 void hf__wait_set_acquire_id(hf__wait *w, uint64_t acquire_id) {
     hf__map *waits = &w->entry->core->waits_by_acquire_id;
     if (w->acquire_id) hf__map_remove(waits, &w->by_acquire_id);
@@ -71,7 +69,6 @@ void hf__wait_set_acquire_id(hf__wait *w, uint64_t acquire_id) {
     w->token_floor = w->entry->core->highest_token;
 }
 
-/* Whether it stands in the store's line, and until when at most. */
 void hf__wait_set_queued(hf__wait *w, hf__time until) {
     if (until && !w->queued_until) w->entry->core->queued_waits++;
     if (!until && w->queued_until) w->entry->core->queued_waits--;
@@ -97,13 +94,13 @@ void hf__entry_dequeue(hf__wait *w, hf__time now) {
     hf__entry_step(w->entry, now);
 }
 
-/* An upgrade that is not wanted any more: the next renewal says what is held instead, at once. */
+/* The next RENEW, sent at once, tells the store the kind that is held instead. */
 void hf__entry_cancel_upgrade(hf__entry *e) {
     if (e->ownership) e->ownership->verify = true;
     e->next_try_at = 0;
 }
 
-/* Until when an upgrade may stand in line, for all that was asked and not heard of. */
+/* Until when an upgrade may be in the queue, considering requests that had no answer. */
 static hf__time upgrade_queued_until(const hf__entry *e, const hf__wait *w) {
     hf__time latest = e->busy && e->acquirer == w ? e->op.not_after : 0;
     latest = hf__later(latest, e->late_acquire_until);
@@ -120,18 +117,17 @@ static void undo_upgrade(hf__entry *e, const hf__wait *w) {
         hf__entry_add_pending_leave(e, w->acquire_id, until);
 }
 
-/* What a wait that ends has in the store, or may have, is to be undone. */
 void hf__wait_undo(hf__wait *w) {
     hf__entry *e = w->entry;
     if (w->upgrade) {
         undo_upgrade(e, w);
         return;
     }
-    /* An ask of its number that is late somewhere must find that it is no longer wanted. */
+    /* A late ACQUIRE of this id must find that it is no longer wanted. */
     if (w->acquire_id && e->late_acquire_until)
         hf__entry_add_pending_leave(e, w->acquire_id,
                                     hf__entry_expired_by(e, e->late_acquire_until, w->lease_ms));
-    hf__entry_add_pending_leave(e, w->acquire_id, w->queued_until); /* it leaves the line */
+    hf__entry_add_pending_leave(e, w->acquire_id, w->queued_until); /* it leaves the queue */
 }
 
 void hf__entry_finish_upgrades(hf__entry *e, hf_result result, const char *detail) {
@@ -152,21 +148,23 @@ void hf__wait_finish(hf__wait *w, hf_result result, char *detail) {
     hf__call_finish(e->core, &w->call, result, detail);
 }
 
-/* What a wait that ends without an answer may say. */
+/* The result of a wait that ends without an answer. */
 static hf_result result_of_wait(const hf__wait *w, hf_result why, bool acquiring) {
     if (why != HF_TIMEOUT && why != HF_UNREACHABLE) return why;
     const hf__entry *e = w->entry;
     const hf__store *store = e->core->store;
     if (w->upgrade && (why == HF_UNREACHABLE || !e->outage_since)) return why;
     if (w->upgrade) return HF_UNREACHABLE;
-    if (store->new_id_per_try && store->down_result) return store->down_result; /* all is undone */
+    /* all tries were undone */
+    if (store->new_id_per_try && store->down_result) return store->down_result;
     if (w->outcome_unknown || (acquiring && (e->outage_since || !e->known_busy)))
         return HF_UNKNOWN_OUTCOME;
     bool others = e->known_busy || e->ownership || e->deferred ||
-                  e->head != w || /* had it, or came before */
+                  e->head != w || /* held it, or came before */
                   (e->busy && e->acquirer != w);
     if (!e->outage_since && (others || w->answered_late)) return HF_TIMEOUT;
-    if (w->queued_until) return HF_UNKNOWN_OUTCOME; /* it may have been handed the lock meanwhile */
+    /* the lock may have been handed to it meanwhile */
+    if (w->queued_until) return HF_UNKNOWN_OUTCOME;
     return store->up || !store->down_result ? HF_UNREACHABLE : store->down_result;
 }
 
@@ -179,13 +177,13 @@ static char *detail_of_wait(const hf__wait *w, hf_result result) {
     case HF_CLOSED:
     case HF_CANCELLED: return NULL;
     case HF_UNKNOWN_OUTCOME:
-        return hf__line("the store did not answer in time%s%s; should it have granted the lock, "
-                        "that is undone or ends with its lease",
+        return hf__line("the store did not answer in time%s%s; if it granted the lock, the grant "
+                        "is undone or expires",
                         outage_detail ? ": " : "", outage_detail ? outage_detail : "");
     case HF_TIMEOUT:
         return hf__line(w->answered_late && !w->entry->known_busy
-                            ? "the store took longer to answer than all of the wait"
-                            : "another held the lock for all of the wait");
+                            ? "the store took longer to answer than wait_ms"
+                            : "another held the lock during the whole wait");
     default: return outage_detail ? strdup(outage_detail) : NULL;
     }
 }
@@ -201,8 +199,8 @@ void hf__wait_give_up(hf__wait *w, hf_result why, hf__time now) {
     hf__wait_finish(w, result, detail_of_wait(w, result));
 }
 
-/* Waits end when the store has been silent for too long, each counted from when it began. Not those
-   behind a hold of this client: it is not the store that they wait for. */
+/* Waits end when the store has been silent for too long, counted for each from its own start. Waits
+   behind a hold of this client do not wait for the store. */
 bool hf__entry_awaits_store(const hf__entry *e) {
     return e->head && (!e->ownership || e->head->upgrade);
 }
@@ -211,7 +209,7 @@ void hf__entry_fail_outage_waits(hf__entry *e, hf__time now) {
     if (!e->outage_since || !hf__entry_awaits_store(e)) return;
     for (hf__wait *w = e->head, *next; w; w = next) {
         next = w->next;
-        /* Who tries once does not wait for a store that is away, but for an answer under way. */
+        /* try_once waits for an answer in flight, but not for a store that is away. */
         bool at_once = w->try_once && !w->outcome_unknown && !(e->busy && e->acquirer == w);
         hf__time patience = at_once ? 0 : e->core->config.outage_ms * HF__MS;
         if (now >= hf__later(e->outage_since, w->started_at) + patience)

@@ -307,7 +307,7 @@ MUTATIONS = [
     Mutation(
         "a grant that arrived too late is kept",
         GRANT,
-        "    /* Nobody wants it any more, or the answer came when the lease may have run out. */\n",
+        "    /* The wait is over, or the answer came when the lease may have expired. */\n",
         "    if (w && w->try_once) op->acquire_id = 0;\n",
         ("fault_pauses", "F01_a_grant_answered*"),
     ),
@@ -419,8 +419,8 @@ MUTATIONS = [
     Mutation(
         "a lost hold is not unlocked",
         ANSWER,
-        "    if (!e->core->store->expires) /*",
-        "    if (e->core->closing) /*",
+        "    if (!e->core->store->expires)\n",
+        "    if (e->core->closing)\n",
         ("file_breaking", "B26_a_client_may_break*"),
     ),
     Mutation(
@@ -699,7 +699,7 @@ MUTATIONS = [
     Mutation(
         "a wait that gives up neither leaves the queue nor passes on a grant",
         WAIT,
-        "hf__entry_add_pending_leave(e, w->acquire_id, w->queued_until); /* it leaves the line */",
+        "hf__entry_add_pending_leave(e, w->acquire_id, w->queued_until); /* it leaves the queue */",
         "",
         ("fault_line", "B20_a_grant_that_a_cancelled*"),
     ),
@@ -1476,8 +1476,8 @@ MUTATIONS = [
     Mutation(
         "a buffer frees memory that is needed again immediately",
         "base/buffer.c",
-        "if (was_empty || ++b->emptied < LOOK_EVERY) return;",
-        "if (!was_empty && ++b->emptied < LOOK_EVERY) return;",
+        "if (was_empty || ++b->emptied < CHECK_EVERY) return;",
+        "if (!was_empty && ++b->emptied < CHECK_EVERY) return;",
         ("unit_base_structures", "*needed_again*"),
     ),
     Mutation(
@@ -1553,8 +1553,8 @@ MUTATIONS = [
     Mutation(
         "a thread whose answer the loop has read sleeps during a callback",
         "client/loop.c",
-        "(void)hf__flush_wakeups(c); /* a callback",
-        "/* a callback",
+        "wait for a thread that this wakes */\n            (void)hf__flush_wakeups(c);",
+        "wait for a thread that this wakes */",
         ("fault_loop", "B05_a_callback_of_a_loop_may_wait*"),
     ),
     Mutation(
@@ -1589,7 +1589,7 @@ MUTATIONS = [
     Mutation(
         "a cancel that cannot be removed from the epoll set is reported forever",
         ASYNC,
-        "taken_out = epoll_ctl(c->cancel_epoll, EPOLL_CTL_DEL, cancel->fd, NULL) == 0;",
+        "removed = epoll_ctl(c->cancel_epoll, EPOLL_CTL_DEL, cancel->fd, NULL) == 0;",
         "epoll_ctl(c->cancel_epoll, EPOLL_CTL_DEL, cancel->fd, NULL);",
         ("oom", "memory", "B07_a_cancel_ends_async_waits"),
     ),
