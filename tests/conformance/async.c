@@ -1,10 +1,10 @@
-/* Calls that do not block: they come to what the blocking ones would have come to. */
+/* Async calls: they return the same results as the blocking calls. */
 #include "conformance.h"
 
 #include <poll.h>
 #include <unistd.h>
 
-/* What a callback was told, and the order in which callbacks came. */
+/* What a callback received, and the order in which callbacks ran. */
 typedef struct outcome {
     atomic_int calls;
     hf_result result;
@@ -47,7 +47,7 @@ static hf_hold *granted(outcome *o) {
     return o->hold;
 }
 
-/* ---- With threads of the client's ------------------------------------------------------------- */
+/* ---- With the client's own threads ----------------------------------------------------------- */
 
 static void B05_async_agrees_with_sync(cf *f) {
     hf_hold *hold = granted(begin(f, f->a, f->name, NULL));
@@ -100,7 +100,7 @@ static void B07_a_cancel_ends_async_waits(cf *f) {
     CF_FREE(hold);
 }
 
-/* Each with owner 0 is an owner of its own, even from one thread. */
+/* Every async acquire with owner 0 gets a new owner, even from one thread. */
 static void B25_async_owners_are_fresh(cf *f) {
     hf_hold *hold = granted(begin(f, f->a, f->name, NULL));
     ended(begin(f, f->a, f->name, NULL), HF_BUSY);
@@ -124,13 +124,13 @@ static void F47_close_ends_async_waits_and_tells_them(cf *f) {
     CF_FREE(hold);
 }
 
-/* Keeps the callbacks behind it waiting until its own hold is over. */
+/* Delays the next callbacks until its own hold has ended. */
 static void on_acquired_hold_up(hf_result result, hf_hold *hold, void *arg) {
     on_acquired(result, hold, arg);
     CF_UNTIL(!hold || !hf_held(hold));
 }
 
-/* It was granted, and close ended it before it could be told. */
+/* The lock was granted, and close ended the grant before its callback ran. */
 static void F47_a_grant_that_close_ends_is_not_told_as_held(cf *f) {
     hf_client *client = cf_open(f);
     outcome *slow = cf_new(f, sizeof *slow);
@@ -164,9 +164,9 @@ static void async_calls_with_nobody_to_call_are_refused(cf *f) {
     CF_FREE(hold);
 }
 
-/* ---- Callbacks that go on --------------------------------------------------------------------- */
+/* ---- Callbacks that start the next call ------------------------------------------------------ */
 
-/* A chain that lives in its callbacks: acquire, release, acquire, … */
+/* Each callback starts the next call: acquire, release, acquire, … */
 typedef struct chain {
     hf_client *client;
     const char *name;
@@ -225,8 +225,9 @@ static void B08_callbacks_may_begin_the_next_call(cf *f) {
 
 /* ---- Cancel and close against a grant -------------------------------------------------------- */
 
-/* One waits for a callback, one in a thread behind it; the first is cancelled as the holder
-   releases. The lease is far longer than the watchdog, so a grant to nobody would show. */
+/* One wait has a callback, another blocks in a thread behind it. The first is cancelled while the
+   holder releases. The lease is far longer than the watchdog, so a grant to the cancelled wait
+   would make the test fail. */
 static void race_cancel_with_release(cf *f, hf_client *first, hf_client *second, int round) {
     hf_cancel *cancel = cf_cancel();
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
@@ -250,7 +251,7 @@ static void race_cancel_with_release(cf *f, hf_client *first, hf_client *second,
 
 static void B20_an_async_cancel_racing_a_release_loses_no_wake_up(cf *f) {
     hf_client *third = cf_open(f);
-    for (int i = 0; i < (cf_has(CF_LINE) ? 60 : 15); i++) { /* without a line, waiters poll */
+    for (int i = 0; i < (cf_has(CF_LINE) ? 60 : 15); i++) { /* without a queue, waiters poll */
         race_cancel_with_release(f, f->b, third, i);
         race_cancel_with_release(f, f->a, f->a, i);
         race_cancel_with_release(f, f->b, f->b, i);
@@ -258,7 +259,8 @@ static void B20_an_async_cancel_racing_a_release_loses_no_wake_up(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, NULL));
 }
 
-/* A client closes as one of its waits is granted: that is told once, and leaves nothing. */
+/* A client closes while one of its waits is granted: the callback runs once, and nothing stays
+   held. */
 static void race_close_with_release(cf *f) {
     hf_client *client = cf_open(f);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
@@ -284,13 +286,13 @@ static void F47_close_racing_an_async_grant_leaves_nothing_held(cf *f) {
     if (cf_has(CF_LINE)) assert_int_equal(cf_in_line(f->name), 0);
 }
 
-/* ---- In the user's own loop ------------------------------------------------------------------- */
+/* ---- In the user's own loop ------------------------------------------------------------------ */
 
 static hf_client *open_loop(cf *f) {
     return cf_open_url(f, cf_url(), &(hf_client_options){.flags = HF_NO_THREAD});
 }
 
-/* One turn of a loop that does nothing else. */
+/* Run the client once, as an event loop with no other work would. */
 static void turn(hf_client *client, int ms) {
     struct pollfd fd = {.fd = hf_fd(client), .events = POLLIN};
     if (poll(&fd, 1, ms) > 0) CF_IS(HF_OK, hf_dispatch(client));
@@ -306,7 +308,7 @@ static void B05_a_client_without_threads_works_in_a_loop(cf *f) {
     hf_client *client = open_loop(f);
     assert_true(hf_fd(client) >= 0);
     outcome *o = begin(f, client, f->name, NULL);
-    assert_int_equal(atomic_load(&o->calls), 0); /* never inside a call of ours */
+    assert_int_equal(atomic_load(&o->calls), 0); /* callbacks never run inside a library call */
     turn_until(client, &o->calls);
     hf_hold *hold = granted(o);
     CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
@@ -349,7 +351,7 @@ static void B11_a_loop_tells_of_a_loss(cf *f) {
     CF_IS(HF_LOST, hf_release(hold));
 }
 
-/* A callback kept the loop from renewing, and from telling the next in time. */
+/* A slow callback keeps the loop from renewing and from running the next callback in time. */
 static void F03_a_grant_that_is_over_when_its_callback_comes_is_told_as_lost(cf *f) {
     hf_client *client = open_loop(f);
     cf_lost *lost = cf_new(f, sizeof *lost);
@@ -359,13 +361,14 @@ static void F03_a_grant_that_is_over_when_its_callback_comes_is_told_as_lost(cf 
         .lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW, .on_lost = cf_on_lost, .arg = lost};
     CF_IS(HF_OK, hf_acquire_async(client, cf_name(f, "-slow"), &longer, on_acquired_hold_up, slow));
     CF_IS(HF_OK, hf_acquire_async(client, f->name, &shorter, on_acquired, behind));
-    uint64_t others = 0; /* these turn it, and call nobody back */
+    uint64_t others = 0; /* these calls run the client, but no callbacks */
     do CF_FREE(CF_TAKE(client, cf_name(f, "-other"), NULL));
     while (cf_stats(client).acquired < 2 + ++others && others < 100);
     assert_int_equal(cf_stats(client).acquired, 2 + others);
     turn_until(client, &behind->calls);
     ended(behind, HF_LOST);
-    assert_int_equal(atomic_load(&lost->calls), 0); /* nobody was given it to lose */
+    /* no callback received this hold, so no loss is reported */
+    assert_int_equal(atomic_load(&lost->calls), 0);
     CF_IS(HF_LOST, hf_release(slow->hold));
     CF_FREE(CF_TAKE(f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER}));
 }
@@ -384,7 +387,7 @@ static void B07_a_loop_sees_a_cancel(cf *f) {
     CF_FREE(hold);
 }
 
-/* Blocking calls do the work, and leave the callbacks to the loop. */
+/* Blocking calls do the client's work, and leave the callbacks to the loop. */
 static void B05_blocking_calls_of_a_loop_run_no_callback(cf *f) {
     hf_client *client = open_loop(f);
     outcome *o = begin(f, client, cf_name(f, "-async"), NULL);

@@ -1,4 +1,4 @@
-/* Taking and releasing, names, spaces and tokens: what a lock is when nothing goes wrong. */
+/* Acquire and release, names, spaces and tokens when nothing goes wrong. */
 #include "conformance.h"
 
 static void B01_a_fresh_lock_can_be_taken(cf *f) {
@@ -83,7 +83,7 @@ static void B21_spaces_of_one_store_are_apart(cf *f) {
     hf_unref(there);
 }
 
-/* The token of one ownership after another, each greater than the last. */
+/* Checks that each ownership has a greater token than the one before. */
 static void note_token(uint64_t *last, const hf_hold *hold) {
     assert_true(hf_fence(hold) > *last);
     *last = hf_fence(hold);

@@ -1,4 +1,4 @@
-/* hf_close: waits end, holds are released, handles stay valid. */
+/* hf_close: waits end, holds are released, and handles stay valid. */
 #include "conformance.h"
 
 #include <sched.h>
@@ -26,7 +26,7 @@ static void F47_close_ends_every_wait(cf *f) {
     hf_unref(own);
 }
 
-/* All that a hold says once its client is closed. */
+/* Everything that a hold reports once its client is closed. */
 static void check_closed(hf_hold *hold, uint64_t token, int fd) {
     assert_int_equal(hf_held(hold), 0);
     assert_int_equal(hf_remaining_ms(hold), 0);
@@ -99,7 +99,7 @@ static void release_when_told(void *arg) {
     r->result = hf_release(r->hold);
 }
 
-/* A waiter of a client that closes is granted in that instant: the grant must not outlive it. */
+/* A waiter is granted the lock while its client closes: the grant must not outlive the client. */
 static void race_close_with_grant(cf *f) {
     hf_client *client = cf_open(f);
     race *r = cf_new(f, sizeof *r);

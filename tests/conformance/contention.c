@@ -1,4 +1,6 @@
-/* Many that want one lock: never two inside, in order of arrival, and no wake-up is lost. */
+/*
+ * Many threads contend for one lock: never two inside, served in order of arrival, no wake-up lost.
+ */
 #include "conformance.h"
 
 #include <dirent.h>
@@ -8,7 +10,8 @@
 
 enum { CROWD = 100 };
 
-/* Guarded by nothing but the lock, on purpose: a thread sanitizer sees whether it orders them. */
+/* Guarded by the lock alone, on purpose: a thread sanitizer sees whether the lock orders
+   accesses. */
 typedef struct crowd {
     hf_client *client;
     const char *name;
@@ -92,7 +95,7 @@ static size_t descriptors(void) {
     return count;
 }
 
-/* One of them reads for all: it polls a descriptor of its own beside the store's. */
+/* One of the waiting threads reads for all: it polls a descriptor of its own beside the store's. */
 static void threads_that_wait_take_no_descriptors(cf *f) {
     enum { FEW = CROWD / 10 };
     member *members = new_crowd(f, 1);
@@ -137,7 +140,7 @@ static void B08_clients_exclude_each_other_and_all_finish(cf *f) {
     cf_room_check(room, CLIENTS * THREADS * ROUNDS);
 }
 
-/* As many as the hundred threads, of ten clients: one of each stands in line for the others. */
+/* A hundred threads of ten clients: one thread of each client queues for the others. */
 static void B08_a_hundred_threads_of_ten_clients_are_never_two_inside(cf *f) {
     enum { CLIENTS = 10, ROUNDS = 4 };
     cf_room *room = cf_new(f, sizeof *room);
@@ -170,8 +173,9 @@ static void fire_when_told(void *arg) {
     hf_cancel_fire(r->cancel);
 }
 
-/* The holder releases as the first waiter is cancelled. Whoever wins, the one behind is served: the
-   lease is far longer than the watchdog, so a grant to nobody would show. */
+/* The holder releases while the first waiter is cancelled. In either order the second waiter must
+   be served. The lease is far longer than the watchdog, so a grant to the cancelled wait would make
+   the test fail. */
 static void race_cancel_with_release(cf *f, hf_client *first, hf_client *second, int round) {
     race *r = cf_new(f, sizeof *r);
     r->cancel = cf_cancel();

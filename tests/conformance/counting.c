@@ -1,4 +1,4 @@
-/* What a client counts: hf_stats, and its two histograms. */
+/* Client statistics: hf_stats, and its two histograms. */
 #include "conformance.h"
 
 static uint64_t sum(const hf_histogram *h) {
@@ -7,7 +7,7 @@ static uint64_t sum(const hf_histogram *h) {
     return all;
 }
 
-/* The bucket of the only span in it. */
+/* The bucket of the only duration in the histogram. */
 static size_t bucket_of_one(const hf_histogram *h) {
     size_t i = 0;
     assert_int_equal(h->count, 1);

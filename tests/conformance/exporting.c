@@ -1,4 +1,4 @@
-/* hf_export, hf_adopt, hf_extend_exported: holds that leave their process. */
+/* hf_export, hf_adopt, hf_extend_exported: holds that move to another process. */
 #include "conformance.h"
 
 #include <sys/wait.h>
@@ -20,7 +20,7 @@ static void B34_what_left_is_held_on(cf *f) {
     CF_IS(HF_NOT_HELD, hf_release(hold));
     assert_int_equal(cf_stats(f->a).held, 0);
     assert_int_equal(cf_stats(f->a).lost, 0);
-    CF_REFUSED(HF_BUSY, f->a, f->name, NULL); /* not even by who had it */
+    CF_REFUSED(HF_BUSY, f->a, f->name, NULL); /* the exporting client does not hold it either */
     CF_REFUSED(HF_BUSY, f->b, f->name, NULL);
     hf_info *info = cf_inspect(f->b, f->name);
     assert_int_equal(info->held, 1);
@@ -75,7 +75,7 @@ static void B34_it_is_adopted_once(cf *f) {
     assert_int_equal(hf_held(hold), 1);
     CF_FREE(hold);
     CF_IS(HF_LOST, hf_adopt(f->a, text, NULL, &again));
-    hold = CF_TAKE(f->a, f->name, NULL); /* nor is a later one's taken over */
+    hold = CF_TAKE(f->a, f->name, NULL); /* a later ownership cannot be adopted with it */
     CF_IS(HF_LOST, hf_adopt(f->a, text, NULL, &again));
     CF_IS(HF_LOST, hf_adopt(f->b, text, NULL, &again));
     CF_FREE(hold);
@@ -88,7 +88,7 @@ static void B34_what_was_adopted_is_renewed(cf *f) {
     uint64_t before = cf_stats(f->b).renewed;
     CF_UNTIL(cf_stats(f->b).renewed > before + 4);
     assert_int_equal(hf_held(hold), 1);
-    text = export_it(f, hold); /* and leaves again */
+    text = export_it(f, hold); /* and exported again */
     CF_IS(HF_OK, hf_adopt(f->a, text, &(hf_options){.flags = HF_NO_RENEW}, &hold));
     CF_UNTIL(!hf_held(hold));
     CF_IS(HF_LOST, hf_release(hold));
@@ -100,7 +100,7 @@ static void B34_it_can_be_extended_from_outside(cf *f) {
     hf_info *info = cf_inspect(f->b, f->name);
     assert_in_range(info->remaining_ms, 50000, 60000);
     hf_info_free(info);
-    CF_IS(HF_OK, hf_extend_exported(f->b, text, 0)); /* never shorter */
+    CF_IS(HF_OK, hf_extend_exported(f->b, text, 0)); /* the lease never gets shorter */
     info = cf_inspect(f->b, f->name);
     assert_in_range(info->remaining_ms, 40000, 60000);
     hf_info_free(info);
@@ -115,7 +115,7 @@ static void B34_who_waits_gets_it_after_the_release(cf *f) {
     char *text = export_it(f, hold);
     cf_attempt *other = cf_arrive(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_UNTIL(cf_standing(f->b, f->name) == 2);
-    CF_IS(HF_BUSY, hf_adopt(f->b, text, NULL, &hold)); /* it is behind them there */
+    CF_IS(HF_BUSY, hf_adopt(f->b, text, NULL, &hold)); /* the queue comes first */
     hf_client *third = cf_open(f);
     CF_IS(HF_OK, hf_adopt(third, text, NULL, &hold));
     CF_FREE(hold);
@@ -187,7 +187,7 @@ static void B34_texts_that_are_none(cf *f) {
     CF_IS(HF_LOST, hf_adopt(f->a, good, NULL, &hold));
 }
 
-/* Where a process that ends frees what it holds. */
+/* Stores whose locks end with the holder's process cannot export. */
 static void B34_other_stores_say_that_they_cannot(cf *f) {
     char text[HF_EXPORT_MAX];
     const char *good = "hf1:3f1c2d4e-0000-4000-8000-000000000000:1:30000:nobody";

@@ -1,9 +1,9 @@
 /*
- * The fixture of a case, and what cases share: see conformance.h.
+ * The fixture of a case and the helpers that cases share: see conformance.h.
  *
- * A failed assertion leaves a case by longjmp while its threads may still wait. So whatever a
- * thread touches is on the fixture's list of blocks, and the end of a case closes the clients
- * (which ends every wait), joins the threads, and only then frees the blocks.
+ * A failed assertion leaves a case by longjmp while its threads may still wait. So all memory that
+ * a thread uses is on the fixture's list of blocks. The end of a case closes the clients (which
+ * ends every wait), joins the threads, and only then frees the blocks.
  */
 #include "conformance.h"
 
@@ -25,7 +25,7 @@ struct cf_block {
     max_align_t bytes[];
 };
 
-/* A case that hangs is ended by SIGALRM: cmocka has printed its name by then. */
+/* SIGALRM ends a case that hangs; cmocka has printed its name by then. */
 enum { HANG_MS = 45000 };
 
 /* ---- Setup and teardown ---------------------------------------------------------------------- */
@@ -83,7 +83,7 @@ int cf_teardown(void **state) {
     cf *f = *state;
     atomic_store(&over, true);
     for (size_t i = 0; i < CF_CLIENTS_MAX; i++) hf_close(f->clients[i]);
-    if (!join_all(f->threads)) return -1; /* one still runs: leave it its memory */
+    if (!join_all(f->threads)) return -1; /* a thread still runs and uses this memory */
     alarm(0);
     while (f->blocks) {
         struct cf_block *block = f->blocks;
@@ -151,7 +151,7 @@ void cf_is(hf_result expected, hf_result got, const char *what, const char *file
     _fail(file, line);
 }
 
-/* A result other than HF_OK leaves the out parameter NULL, so start with something else. */
+/* Every result except HF_OK must set the out parameter to NULL, so start with another value. */
 static hf_hold *const POISON = (hf_hold *)(uintptr_t)0x5a5a;
 
 hf_hold *cf_take(hf_client *client, const char *name, const hf_options *options, const char *file,
@@ -173,7 +173,7 @@ void cf_refused(hf_result expected, hf_client *client, const char *name, const h
     }
 }
 
-/* ---- Looking --------------------------------------------------------------------------------- */
+/* ---- Inspecting ------------------------------------------------------------------------------ */
 
 hf_stats cf_stats(hf_client *client) {
     hf_stats stats;

@@ -1,4 +1,4 @@
-/* hf_inspect and hf_stats: what can be seen from outside. */
+/* hf_inspect and hf_stats: what a client can see from outside. */
 #include "conformance.h"
 
 #include <errno.h>
@@ -185,7 +185,7 @@ static void stats_fill_in_no_more_than_asked_for(cf *f) {
     CF_FREE(hold);
 }
 
-/* One for each client, in the order in which they came. */
+/* One waiter for each client, in order of arrival. */
 static void B27_waiters_are_seen_in_order(cf *f) {
     enum { CLIENTS = 5 };
     cf_attempt *waiters[CLIENTS];

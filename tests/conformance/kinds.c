@@ -1,7 +1,7 @@
 /*
- * What holds for every kind of lock alike: readers (HF_READ), writers (HF_WRITE), upgradable readers and
- * permits are acquired, waited for, renewed, lost and told of as a mutex is. What they do beside each
- * other is in readers.c, upgrade.c and permits.c.
+ * Behaviour that all kinds of lock share: readers (HF_READ), writers (HF_WRITE), upgradable readers
+ * and permits are acquired, waited for, renewed and lost as a mutex is. readers.c, upgrade.c and
+ * permits.c test how kinds interact.
  */
 #include "conformance.h"
 
@@ -27,7 +27,7 @@ static const char *name_of(cf *f, size_t i) {
     return cf_name(f, KINDS[i].suffix);
 }
 
-/* ---- Stores without them --------------------------------------------------------------------- */
+/* ---- Stores without kinds -------------------------------------------------------------------- */
 
 static void kinds_that_a_store_lacks_are_unsupported(cf *f) {
     if (cf_has(CF_KINDS)) return;
@@ -41,7 +41,7 @@ static void kinds_that_a_store_lacks_are_unsupported(cf *f) {
     CF_FREE(hold);
 }
 
-/* ---- Taking and releasing -------------------------------------------------------------------- */
+/* ---- Acquire and release --------------------------------------------------------------------- */
 
 static void B03_every_kind_is_acquired_and_released(cf *f) {
     uint64_t token = 0;
@@ -49,7 +49,7 @@ static void B03_every_kind_is_acquired_and_released(cf *f) {
         hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(KINDS[i].kind, 0));
         assert_int_equal(hf_held(hold), 1);
         assert_in_range(hf_remaining_ms(hold), 1, 30000);
-        assert_true(hf_fence(hold) > token); /* B28: whatever the kinds */
+        assert_true(hf_fence(hold) > token); /* B28: across all kinds */
         token = hf_fence(hold);
         hf_info *info = cf_inspect(f->b, f->name);
         assert_int_equal(info->held, 1);
@@ -87,7 +87,8 @@ static void B24_any_thread_may_release_any_kind(cf *f) {
     EACH_KIND(i) {
         hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(KINDS[i].kind, 0));
         CF_IS(HF_OK, cf_release_elsewhere(f, hold));
-        hf_unref(CF_TAKE(f->b, f->name, CF_TRY(KINDS[i].kind, 0))); /* dropped is released */
+        /* dropping the last reference releases */
+        hf_unref(CF_TAKE(f->b, f->name, CF_TRY(KINDS[i].kind, 0)));
         CF_FREE(CF_TAKE(f->a, f->name, &(hf_options){.wait_ms = CF_WATCHDOG_MS}));
     }
 }
@@ -129,7 +130,7 @@ static void B07_a_cancel_ends_a_wait_for_any_kind(cf *f) {
     }
     assert_int_equal(cf_stats(f->a).waiting + cf_stats(f->b).waiting, 0);
     CF_FREE(hold);
-    /* who gave up may leave the line a moment later */
+    /* a waiter that gave up may leave the queue a moment later */
     CF_FREE(CF_TAKE(f->b, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = CF_WATCHDOG_MS)));
     hf_cancel_free(cancel);
 }
@@ -179,7 +180,7 @@ static void B15_renewal_keeps_every_kind_for_many_leases(cf *f) {
     assert_int_equal(atomic_load(&lost->calls), 0);
 }
 
-/* Somebody waits all the time: renewals do not pass the lock on, and do not lose the place. */
+/* Somebody waits all the time: renewals neither pass the lock on nor lose the waiter's position. */
 static void B15_renewal_keeps_every_kind_that_somebody_waits_for(cf *f) {
     hf_hold *holds[KINDS_COUNT];
     cf_attempt *waiters[KINDS_COUNT];
@@ -249,7 +250,7 @@ static void check_told(cf *f, victim *victims) {
         hf_hold *next =
             CF_TAKE(f->b, name_of(f, i), CF_OPTIONS(KINDS[i].kind, .wait_ms = CF_WATCHDOG_MS));
         assert_true(hf_fence(next) > hf_fence(v->hold));
-        CF_IS(HF_LOST, hf_release(v->hold)); /* and leaves the next alone */
+        CF_IS(HF_LOST, hf_release(v->hold)); /* and does not affect the next holder */
         assert_true(cf_token(f->a, name_of(f, i)) == hf_fence(next));
         assert_int_equal(cf_holders(f->a, name_of(f, i)), 1);
         CF_FREE(next);
@@ -277,7 +278,7 @@ static void F05_max_hold_ends_every_kind_and_is_told(cf *f) {
     check_told(f, take_victims(f, CF_PAST_LEASE_MS, 0));
 }
 
-/* After a loss the same owner takes it anew: the old handle is still the old ownership's. */
+/* After a loss the same owner acquires again: the old handle still belongs to the old ownership. */
 static void B12_after_a_loss_any_kind_may_be_taken_anew(cf *f) {
     victim *victims = take_victims(f, 0, 0);
     EACH_KIND(i) {
@@ -348,13 +349,13 @@ static void release_when_told(void *arg) {
     r->result = hf_release(r->hold);
 }
 
-/* Somebody waits for a holder, and somebody else behind it; the first is cancelled as the holder releases.
-   Whoever wins, the one behind is served. */
+/* One waiter queues behind a holder, another behind that waiter. The first is cancelled while the
+   holder releases. In either order the second waiter must be served. */
 static void race_cancel(cf *f, uint32_t held, uint32_t wanted, uint32_t behind_it, hf_client *first,
                         hf_client *second) {
     race *r = cf_new(f, sizeof *r);
     r->cancel = cf_cancel();
-    /* What a cancelled wait of the race before was granted unheard may still be on its way back. */
+    /* A grant to a cancelled wait of the race before may not have been released yet. */
     r->hold = CF_TAKE(f->a, f->name, CF_OPTIONS(held, .wait_ms = CF_WATCHDOG_MS));
     const hf_options *forever = CF_OPTIONS(wanted, .wait_ms = HF_FOREVER, .cancel = r->cancel);
     cf_attempt *writer = first == f->a ? cf_queue(f, first, f->name, forever)
@@ -392,7 +393,7 @@ static void B20_cancel_racing_a_release_of_any_kind_loses_no_wake_up(cf *f) {
     assert_int_equal(cf_standing(f->b, f->name), 0);
 }
 
-/* A client closes as its waiters are granted: nothing of them stays. */
+/* A client closes while its waiters are granted: nothing of them may stay. */
 static void F47_close_racing_grants_of_any_kind_leaves_nothing_held(cf *f) {
     for (int round = 0; round < 20; round++) {
         hf_client *client = cf_open(f);
@@ -419,11 +420,11 @@ static void F47_close_racing_grants_of_any_kind_leaves_nothing_held(cf *f) {
     assert_int_equal(cf_standing(f->b, f->name), 0);
 }
 
-/* ---- Everything at random --------------------------------------------------------------------- */
+/* ---- Random operations ----------------------------------------------------------------------- */
 
 enum { CAPACITY = 3, CHAOS_ROUNDS = 60 };
 
-/* Who is in, kept by those who are. */
+/* Who is inside, counted by the threads inside. */
 typedef struct chaos {
     const char *name;
     atomic_int alone, readers, upgradables, permits;
@@ -462,7 +463,7 @@ static void write_a_while(chaos *c) {
     atomic_fetch_sub(&c->alone, 1);
 }
 
-/* Up, and perhaps down again; it is a reader's before and after. */
+/* Upgrade, and perhaps downgrade again; it is a reader before and after. */
 static void go_up(fool *p, hf_hold *hold) {
     static const int64_t waits[] = {0, 1, 3, HF_FOREVER};
     chaos *c = p->chaos;
@@ -502,7 +503,7 @@ static void be_inside(fool *p, hf_hold *hold, const hf_options *o) {
     atomic_fetch_sub(count, weight);
 }
 
-/* A wait may be over before the store has answered at all. */
+/* A wait may end before the store has answered at all. */
 static bool may_end(const hf_options *o, hf_result result) {
     if (o->wait_ms == 0) return result == HF_BUSY;
     if (o->wait_ms == HF_FOREVER) return false;
@@ -519,7 +520,8 @@ static void run_fool(void *arg) {
         hf_options o = {.kind = kinds[draw(p, 8)], .wait_ms = waits[draw(p, 6)]};
         if (o.kind == HF_PERMITS) o.capacity = CAPACITY;
         if (o.kind == HF_PERMITS) o.permits = 1 + draw(p, CAPACITY);
-        if (o.kind == HF_READ && !draw(p, 4)) o.lease_ms = 20000; /* shares with nobody */
+        /* not shared with other readers */
+        if (o.kind == HF_READ && !draw(p, 4)) o.lease_ms = 20000;
         hf_result result = hf_acquire(p->client, p->chaos->name, &o, &hold);
         if (result == HF_OK) {
             atomic_fetch_add(&p->chaos->entered, 1);
@@ -554,7 +556,7 @@ static void B08_everything_at_random_never_meets_what_it_must_not(cf *f) {
     CF_UNTIL(cf_standing(f->b, f->name) == 0);
 }
 
-/* ---- Without blocking ------------------------------------------------------------------------ */
+/* ---- Async calls ----------------------------------------------------------------------------- */
 
 typedef struct outcome {
     atomic_int calls;
@@ -607,7 +609,7 @@ static void B05_async_agrees_with_sync_for_every_kind(cf *f) {
         OUTCOME(HF_TIMEOUT, begin(f, f->b, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = 200)));
         cf_attempt *writer = cf_arrive(f, f->b, f->name, CF_WAIT(HF_WRITE));
         if (kind == HF_READ) CF_HELD_BACK(f->a, f->name, CF_TRY(kind, 9));
-        outcome *late = begin(f, f->a, f->name, CF_TRY(kind, 0)); /* a fresh owner */
+        outcome *late = begin(f, f->a, f->name, CF_TRY(kind, 0)); /* a new owner */
         OUTCOME(HF_BUSY, late);
         late = begin(f, f->a, f->name, CF_WAIT(kind));
         CF_UNTIL(cf_stats(f->a).waiting == 1);

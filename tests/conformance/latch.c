@@ -1,4 +1,4 @@
-/* Latches: rounds, counting, waiting, and what crosses a wait. */
+/* Latches: rounds, counting down, waiting, and changes during a wait. */
 #include "conformance.h"
 
 #include <sched.h>
@@ -20,7 +20,7 @@ static uint32_t count_down(hf_client *client, const char *name, uint32_t by) {
     return left;
 }
 
-/* A wait in a thread of its own. */
+/* A wait in its own thread. */
 typedef struct waiter {
     hf_client *client;
     const char *name;
@@ -38,7 +38,7 @@ static void wait_open(void *arg) {
     atomic_store(&w->over, 1);
 }
 
-/* It has looked when this returns: what a client asks is answered in order. */
+/* The wait has read the latch when this returns: a client's requests are answered in order. */
 static waiter *begin(cf *f, hf_client *client, const char *name, const hf_options *options) {
     uint32_t left;
     waiter *w = cf_new(f, sizeof *w);
@@ -55,7 +55,7 @@ static void ended(waiter *w, hf_result expected) {
     cf_is(expected, w->result, w->detail, __FILE__, __LINE__);
 }
 
-/* It goes on waiting, for a time in which it could end and must not. */
+/* The wait must go on, for long enough that it could end wrongly. */
 static void check_waits(waiter *w) {
     t_sleep_ms(150);
     assert_int_equal(atomic_load(&w->over), 0);
@@ -102,7 +102,7 @@ static void B31_what_is_not_set_is_told(cf *f) {
     CF_IS(HF_NOT_HELD, hf_latch_wait(f->a, f->name, &ONCE));
     CF_IS(HF_NOT_HELD, hf_latch_wait(f->a, f->name, &FOREVER));
     CF_IS(HF_NOT_HELD, hf_latch_left(f->a, f->name, &left));
-    CF_IS(HF_OK, hf_latch_set(f->b, f->name, 1)); /* nothing of that counts now */
+    CF_IS(HF_OK, hf_latch_set(f->b, f->name, 1)); /* the earlier count does not apply now */
     assert_int_equal(left_of(f->a, f->name), 1);
 }
 
@@ -120,7 +120,7 @@ static void B31_arguments_are_checked(cf *f) {
     assert_int_equal(left_of(f->b, f->name), 2);
 }
 
-/* A lock and a latch of one name have nothing to do with each other; nor have names and spaces. */
+/* A lock and a latch of the same name are independent, as are other names and spaces. */
 static void B31_a_latch_stands_apart_from_locks_and_other_names(cf *f) {
     hf_client *elsewhere = cf_open_url(f, cf_other_url(), NULL);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
@@ -227,7 +227,7 @@ static void B31_a_close_ends_waits(cf *f) {
     assert_int_equal(left_of(f->a, f->name), 1);
 }
 
-/* Who waits for one latch does not keep its client from anything else. */
+/* A wait for a latch blocks nothing else in its client. */
 static void B31_a_wait_leaves_the_rest_of_its_client_alone(cf *f) {
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, 1));
     waiter *w = begin(f, f->a, f->name, &FOREVER);
@@ -262,7 +262,7 @@ static void B31_setting_it_again_begins_a_new_round(cf *f) {
     CF_IS(HF_OK, hf_latch_wait(f->b, f->name, &ONCE));
 }
 
-/* A round that came to its end while nobody looked is not waited for a second time. */
+/* A round that completed while the waiter was not looking still ends the wait. */
 static void B31_a_round_that_was_missed_lets_its_waiters_go(cf *f) {
     for (int i = 0; i < 10; i++) {
         CF_IS(HF_OK, hf_latch_set(f->a, f->name, 1));
@@ -273,7 +273,7 @@ static void B31_a_round_that_was_missed_lets_its_waiters_go(cf *f) {
     }
 }
 
-/* Nobody is let go because a round was given up: nothing says that its work was done. */
+/* A round that was given up ends no wait, because its work may not be done. */
 static void B31_a_round_given_up_lets_nobody_go(cf *f) {
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, 2));
     waiter *w = begin(f, f->b, f->name, &FOREVER);
@@ -295,7 +295,7 @@ static void set_and_count(void *arg) {
     }
 }
 
-/* Waits, rounds and changes of one client at once: whoever waits is let go by some round. */
+/* Waits, rounds and changes of one client at once: every wait ends with some round. */
 static void B31_rounds_race_with_waits(cf *f) {
     enum { WAITERS = 4 };
     counting *c = cf_new(f, sizeof *c);

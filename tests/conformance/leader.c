@@ -1,4 +1,4 @@
-/* Leaders: campaigns, values and their tokens, observers. */
+/* Leaders: campaigns, values and their tokens, and observers. */
 #include "conformance.h"
 
 #include <poll.h>
@@ -16,7 +16,7 @@ static hf_hold *lead(hf_client *client, const char *name, const char *value,
     return hold;
 }
 
-/* Who leads says this, under the token of this hold. */
+/* The leader has this value, under the token of this hold. */
 static void check_leads(hf_client *client, const char *name, const hf_hold *hold,
                         const char *value) {
     hf_leader_info *info = NULL;
@@ -44,7 +44,7 @@ static void B32_who_campaigns_leads_until_it_resigns(cf *f) {
     hf_hold *hold = lead(f->a, f->name, "host-1:8080", NULL);
     check_leads(f->a, f->name, hold, "host-1:8080");
     check_leads(f->b, f->name, hold, "host-1:8080");
-    hf_info *seen = cf_inspect(f->b, f->name); /* a hold like any other */
+    hf_info *seen = cf_inspect(f->b, f->name); /* an ordinary hold */
     assert_true(seen->held && seen->token == hf_fence(hold));
     assert_int_equal(seen->kind, HF_MUTEX);
     assert_int_equal(seen->count, 1);
@@ -115,14 +115,14 @@ static void B32_a_campaign_is_cancelled_or_closed_as_a_wait_is(cf *f) {
     hf_cancel_free(cancel);
 }
 
-/* A hold that says nothing is no leader's; its holder may become one at any time. */
+/* A hold without a value is not a leader; its holder may become one at any time. */
 static void B32_who_holds_and_says_nothing_is_no_leader(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     check_nobody(f->b, f->name);
     CF_IS(HF_OK, hf_proclaim(hold, "now", 3));
     check_leads(f->b, f->name, hold, "now");
     CF_FREE(hold);
-    hold = CF_TAKE(f->b, f->name, NULL); /* the old value is not this one's */
+    hold = CF_TAKE(f->b, f->name, NULL); /* the old value does not belong to this hold */
     check_nobody(f->a, f->name);
     CF_FREE(hold);
 }
@@ -225,7 +225,7 @@ typedef struct race {
     atomic_int failures, seen;
 } race;
 
-/* The value says the token that it was said under. */
+/* The value contains the token under which it was proclaimed. */
 static void lead_in_turn(void *arg) {
     race *r = arg;
     for (int i = 0; i < TERMS; i++) {
@@ -276,14 +276,14 @@ static void B32_a_value_is_never_seen_with_another_token(cf *f) {
 
 enum { CHANGES_MAX = 256 };
 
-/* What an observer was told, in order. */
+/* What an observer was notified of, in order. */
 typedef struct changes {
     atomic_int count;
-    uint64_t tokens[CHANGES_MAX]; /* 0: nobody */
+    uint64_t tokens[CHANGES_MAX]; /* 0: no leader */
     char values[CHANGES_MAX][32];
-    hf_client *client; /* to call back into, if set */
+    hf_client *client; /* if set, call back into it */
     const char *name;
-    hf_observer **observer; /* to be ended by its own callback, if set */
+    hf_observer **observer; /* if set, ended by its own callback */
     hf_result called;
     atomic_int gate; /* 1: wait in the callback until it is 2 */
     atomic_int inside;
@@ -345,7 +345,7 @@ static void B32_an_observer_that_comes_later_is_told_who_leads(cf *f) {
     CF_FREE(hold);
 }
 
-/* Nobody says that it has ended: the store forgets it, and the observer looks then. */
+/* Nobody announces the end: the store expires the lease, and the observer checks at that time. */
 static void B32_a_leader_whose_lease_ends_is_noticed(cf *f) {
     hf_observer *observer;
     changes *c = observe(f, f->b, &observer);
@@ -353,13 +353,14 @@ static void B32_a_leader_whose_lease_ends_is_noticed(cf *f) {
     hf_hold *hold = lead(f->a, f->name, "short",
                          &(hf_options){.lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW});
     CF_UNTIL(atomic_load(&c->count) >= 2);
-    if (c->tokens[1]) told(c, 3, "-", NULL); /* on a slow machine it was over before it was seen */
+    /* on a slow machine the lease ended before the observer saw it */
+    if (c->tokens[1]) told(c, 3, "-", NULL);
     hf_unobserve(observer);
     (void)hf_release(hold);
 }
 
-/* Terms one after another, faster than anybody looks: what is told is told in order, and the last
-   of it. */
+/* Many terms in a row, faster than the observer looks: notifications come in order, and the last
+   term is always among them. */
 static void B32_what_is_told_is_in_order(cf *f) {
     hf_observer *observer;
     changes *c = observe(f, f->b, &observer);
@@ -400,7 +401,7 @@ static void B32_an_observer_may_end_itself(cf *f) {
     CF_IS(HF_OK, hf_observe(f->b, f->name, note, c, observer));
     told(c, 1, "-", NULL);
     hf_hold *hold = lead(f->a, f->name, "x", NULL);
-    t_sleep_ms(100); /* in which it could be told, and must not */
+    t_sleep_ms(100); /* long enough for a wrong notification */
     assert_int_equal(atomic_load(&c->count), 1);
     CF_FREE(hold);
 }
@@ -409,7 +410,7 @@ static void end_observer(void *arg) {
     hf_unobserve(arg);
 }
 
-/* Ending it waits for the callback, and no callback comes after. */
+/* hf_unobserve waits for the running callback, and no callback comes after it. */
 static void B32_once_ended_nobody_is_called(cf *f) {
     hf_observer *observer;
     changes *c = cf_new(f, sizeof *c);
@@ -423,7 +424,7 @@ static void B32_once_ended_nobody_is_called(cf *f) {
     int count = atomic_load(&c->count);
     assert_int_equal(count, 1);
     hf_hold *hold = lead(f->a, f->name, "x", NULL);
-    t_sleep_ms(100); /* in which it could be told, and must not */
+    t_sleep_ms(100); /* long enough for a wrong notification */
     assert_int_equal(atomic_load(&c->count), count);
     CF_FREE(hold);
 }
@@ -437,7 +438,7 @@ static void B32_a_close_ends_observers(cf *f) {
     cf_close(f, client);
     int count = atomic_load(&c->count);
     hf_hold *hold = lead(f->a, f->name, "x", NULL);
-    t_sleep_ms(50); /* in which it could be told, and must not */
+    t_sleep_ms(50); /* long enough for a wrong notification */
     assert_int_equal(atomic_load(&c->count), count);
     hf_unobserve(observer);
     hf_unobserve(other);
@@ -470,7 +471,7 @@ static void B32_observers_come_and_go_while_leaders_do(cf *f) {
     for (int i = 0; i < 4; i++) assert_int_equal(atomic_load(&races[i]->failures), 0);
 }
 
-/* A client without threads: its loop looks and tells. */
+/* A client without threads: its loop checks and notifies. */
 static void dispatch_until(hf_client *client, changes *c, int count) {
     int64_t until = t_now_ms() + t_patience(CF_WATCHDOG_MS);
     while (atomic_load(&c->count) < count) {
@@ -500,7 +501,7 @@ static void B32_a_loop_observes_and_leads(cf *f) {
     CF_FREE(hold);
 }
 
-/* Without blocking: acquired by a callback, which proclaims. */
+/* Async: a callback receives the hold and proclaims. */
 typedef struct begun {
     hf_hold *hold;
     hf_result result;
@@ -548,7 +549,7 @@ static int lead_until_killed(void *arg) {
     CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
     hf_hold *hold = lead(client, s->f->name, "child", &(hf_options){.lease_ms = 1000});
     atomic_store(&s->token, hf_fence(hold));
-    while (!atomic_load(&s->go)) t_sleep_ms(1000); /* which nobody says */
+    while (!atomic_load(&s->go)) t_sleep_ms(1000); /* never set: the test kills this process */
     return 1;
 }
 
@@ -602,7 +603,7 @@ static void F42_a_forked_child_leads_and_observes_nothing(cf *f) {
     t_shared_free(s, sizeof *s);
 }
 
-/* ---- Stores without them --------------------------------------------------------------------- */
+/* ---- Stores without leaders ------------------------------------------------------------------ */
 
 static void nobody_leads(const hf_leader_info *info, void *arg) {
     (void)info, (void)arg;

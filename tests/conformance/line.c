@@ -1,8 +1,8 @@
 /*
- * The line of waiters that a store keeps (B8): clients and processes are served in order of
- * arrival, and those who leave it leave the order of the others.
+ * The store's queue of waiters (B8): clients and processes are served in order of arrival. Waiters
+ * that leave the queue do not change the order of the others.
  *
- * Arrivals are made one after another: the next begins when the store has the last one in its line.
+ * Waiters arrive one after another: the next begins when the store has queued the one before.
  */
 #include "conformance.h"
 
@@ -12,9 +12,9 @@
 
 enum { WAITERS = 8 };
 
-/* ---- Waiters, each of a client of its own ---------------------------------------------------- */
+/* ---- Waiters, each with its own client ------------------------------------------------------- */
 
-/* Who was served, in order. */
+/* The order in which waiters were served. */
 typedef struct served {
     atomic_int inside, collisions;
     atomic_size_t count;
@@ -42,7 +42,7 @@ static void be_served(void *arg) {
     w->result = hf_release(hold);
 }
 
-/* Without options it waits for ever. */
+/* Without options it waits forever. */
 static waiter *start(cf *f, hf_client *client, served *to, size_t index,
                      const hf_options *options) {
     waiter *w = cf_new(f, sizeof *w);
@@ -52,7 +52,7 @@ static waiter *start(cf *f, hf_client *client, served *to, size_t index,
     return w;
 }
 
-/* The next in line. */
+/* Starts a waiter, and returns when the store has queued it. */
 static waiter *arrive(cf *f, hf_client *client, served *to, size_t index,
                       const hf_options *options) {
     int before = cf_in_line(f->name);
@@ -61,7 +61,7 @@ static waiter *arrive(cf *f, hf_client *client, served *to, size_t index,
     return w;
 }
 
-/* One more of a client that stands in line already, or holds the lock. */
+/* Another waiter of a client that is queued already or holds the lock. */
 static waiter *queue_behind(cf *f, hf_client *client, served *to, size_t index) {
     uint64_t before = cf_stats(client).waiting;
     waiter *w = start(f, client, to, index, NULL);
@@ -91,13 +91,13 @@ static void B08_clients_are_served_in_order_of_arrival(cf *f) {
     check_order(s, all, WAITERS);
 }
 
-/* Who had it last comes back behind those who wait. */
+/* A client that releases and comes back queues behind the waiters. */
 static void B08_who_comes_again_stands_behind_the_others(cf *f) {
     static const size_t all[] = {0, 1, 2};
     served *s = cf_new(f, sizeof *s);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     waiter *first = arrive(f, f->b, s, 0, NULL), *second = arrive(f, cf_open(f), s, 1, NULL);
-    waiter *again = queue_behind(f, f->a, s, 2); /* in line once the hold is released */
+    waiter *again = queue_behind(f, f->a, s, 2); /* queued once the hold is released */
     CF_FREE(hold);
     check_result(first, HF_OK);
     check_result(second, HF_OK);
@@ -105,7 +105,7 @@ static void B08_who_comes_again_stands_behind_the_others(cf *f) {
     check_order(s, all, 3);
 }
 
-/* ---- Those who leave ------------------------------------------------------------------------- */
+/* ---- Waiters that leave ---------------------------------------------------------------------- */
 
 static void B08_a_cancel_in_the_line_leaves_the_order_of_the_others(cf *f) {
     static const size_t left[] = {1, 2, 4, 5};
@@ -116,7 +116,7 @@ static void B08_a_cancel_in_the_line_leaves_the_order_of_the_others(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     for (size_t i = 0; i < 6; i++)
         waiters[i] = arrive(f, cf_open(f), s, i, i % 3 ? NULL : &until_cancelled);
-    hf_cancel_fire(cancel); /* the first, and one in the middle */
+    hf_cancel_fire(cancel); /* the first waiter, and one in the middle */
     check_result(waiters[0], HF_CANCELLED);
     check_result(waiters[3], HF_CANCELLED);
     CF_UNTIL(cf_in_line(f->name) == 4);
@@ -157,7 +157,8 @@ static void B08_a_client_that_closes_leaves_the_line(cf *f) {
     check_order(s, left, 1);
 }
 
-/* The place is the client's: another thread of it takes it over from the one that leaves. */
+/* The position belongs to the client: another of its threads takes it over from the one that
+   leaves. */
 static void take_over(cf *f, hf_cancel *cancel, const hf_options *leaving, hf_result how) {
     static const size_t left[] = {2, 1, 3};
     served *s = cf_new(f, sizeof *s);
@@ -186,7 +187,7 @@ static void B08_a_thread_takes_over_the_place_of_one_whose_time_is_up(cf *f) {
     take_over(f, NULL, &(hf_options){.wait_ms = t_patience(800)}, HF_TIMEOUT);
 }
 
-/* A try stands nowhere, and goes past nobody. */
+/* A try neither queues nor passes waiters. */
 static void B04_a_try_leaves_the_line_as_it_is(cf *f) {
     served *s = cf_new(f, sizeof *s);
     hf_client *third = cf_open(f);
@@ -204,7 +205,7 @@ static void B04_a_try_leaves_the_line_as_it_is(cf *f) {
 
 enum { CROWD = 100 };
 
-/* In shared memory. A child begins to wait when it reads its number. */
+/* In shared memory. A child begins to wait when it reads its index. */
 typedef struct crowd {
     const char *name;
     int gate[2];

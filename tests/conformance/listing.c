@@ -13,7 +13,7 @@ typedef struct seen {
     uint32_t stop_at; /* 0: never */
     struct {
         char name[HF_NAME_MAX + 1];
-        hf_info info; /* its texts are gone */
+        hf_info info; /* its strings are no longer valid */
         char program[64], label[64];
     } item[SEEN_MAX];
 } seen;
@@ -21,7 +21,7 @@ typedef struct seen {
 static int32_t note(const char *name, const hf_info *info, void *arg) {
     seen *s = arg;
     for (uint32_t i = 0; i < s->count; i++)
-        if (!strcmp(s->item[i].name, name)) return 0; /* twice is allowed */
+        if (!strcmp(s->item[i].name, name)) return 0; /* a name may be listed twice */
     if (s->count == SEEN_MAX) return 1;
     snprintf(s->item[s->count].name, sizeof s->item[0].name, "%s", name);
     snprintf(s->item[s->count].program, sizeof s->item[0].program, "%s", info->program);
@@ -30,7 +30,7 @@ static int32_t note(const char *name, const hf_info *info, void *arg) {
     return ++s->count == s->stop_at;
 }
 
-/* Names of this case begin with its name. */
+/* The names of this case begin with its name. */
 static seen *list(cf *f, const char *rest) {
     seen *s = cf_new(f, sizeof *s);
     CF_IS(HF_OK, hf_list(f->b, cf_name(f, rest), note, s));
@@ -119,7 +119,7 @@ static void B33_the_longest_names_are_listed(cf *f) {
     for (int i = 0; i < LONG; i++) CF_FREE(holds[i]);
 }
 
-/* More than one step of any store. */
+/* More names than any store lists in one step. */
 static void B33_many_names_are_listed(cf *f) {
     enum { MANY = 300 };
     hf_hold *holds[MANY];
@@ -244,7 +244,8 @@ static void B33_listing_needs_a_function_and_a_client(cf *f) {
 
 #define DO(...) freeReplyObject(t_redis_cmd(cf_redis(), __VA_ARGS__))
 
-/* Free, and still waited for: its line is all that is there. And what is no lock of ours is none. */
+/* The lock is free, but has waiters: only its queue exists. Entries that are not locks of this
+   library are not listed. */
 static void B33_the_line_of_a_free_lock_is_listed(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     cf_attempt *waiter = cf_arrive(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER});

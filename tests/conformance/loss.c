@@ -1,9 +1,9 @@
-/* Losing a hold: told in every way there is, exactly once, and never when nothing was lost. */
+/* Losing a hold: it is reported in every way exactly once, and never without a loss. */
 #include "conformance.h"
 
 static const hf_options WAIT = {.wait_ms = CF_WATCHDOG_MS};
 
-/* A hold that is going to be lost, and whoever is told of it. */
+/* A hold that will be lost, and the record of its on_lost calls. */
 typedef struct victim {
     cf *f;
     hf_hold *hold;
@@ -31,7 +31,7 @@ static victim *take_victim(cf *f, int64_t max_hold_ms, uint32_t flags) {
     return v;
 }
 
-/* Every way to be told, and every way to ask afterwards; ends with the victim released. */
+/* Checks every report of the loss; ends with the victim released. */
 static void check_told(victim *v) {
     CF_UNTIL(!hf_held(v->hold));
     CF_UNTIL(cf_readable(v->fd));
@@ -87,7 +87,7 @@ static void B12_asking_late_says_lost(cf *f) {
     hf_hold *hold =
         CF_TAKE(f->a, f->name, &(hf_options){.lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW});
     hf_hold *next = CF_TAKE(f->b, f->name, &WAIT);
-    /* Nobody asked before: the descriptor made now is readable at once. */
+    /* The descriptor is created after the loss, so it is readable at once. */
     CF_UNTIL(hf_why_lost(hold) != NULL);
     assert_int_equal(hf_held(hold), 0);
     assert_int_equal(cf_readable(hf_lost_fd(hold)), 1);
@@ -129,7 +129,7 @@ static void B10_a_normal_release_is_no_loss(cf *f) {
     victim *v = take_victim(f, 0, 0);
     hf_hold *ref = hf_ref(v->hold);
     CF_FREE(v->hold);
-    t_sleep_ms(CF_PAST_LEASE_MS); /* whatever its lease could still set off has been set off */
+    t_sleep_ms(CF_PAST_LEASE_MS); /* everything its lease could still cause has happened */
     assert_int_equal(hf_held(ref), 0);
     assert_int_equal(cf_readable(v->fd), 0);
     assert_null(hf_why_lost(ref));
@@ -138,8 +138,9 @@ static void B10_a_normal_release_is_no_loss(cf *f) {
     hf_unref(ref);
 }
 
-/* Release as the lease runs out. If it was released in time nobody is told, and in no case is
-   anybody told once the release has returned; that it was lost the release says itself. */
+/* Release while the lease runs out. After a release in time on_lost is not called. After the
+   release has returned, on_lost is never called. A release that comes too late reports the loss
+   itself. */
 static void B10_a_release_racing_the_deadline_is_not_told_of_afterwards(cf *f) {
     enum { ROUNDS = 8 };
     int64_t lease_ms = t_patience(200);
@@ -152,7 +153,7 @@ static void B10_a_release_racing_the_deadline_is_not_told_of_afterwards(cf *f) {
                                               .flags = HF_NO_RENEW,
                                               .on_lost = cf_on_lost,
                                               .arg = &lost[i]});
-        int64_t early_ms = i % 4; /* from a little before the deadline to just behind it */
+        int64_t early_ms = i % 4; /* from a little before the deadline to just after it */
         while (hf_remaining_ms(hold) > early_ms) {
         }
         int32_t held = hf_held(hold);
@@ -167,7 +168,7 @@ static void B10_a_release_racing_the_deadline_is_not_told_of_afterwards(cf *f) {
 
 /* ---- Inside on_lost -------------------------------------------------------------------------- */
 
-/* What on_lost did with the library, and what came of it. */
+/* What on_lost did with the library, and the results. */
 typedef struct inside {
     hf_client *client;
     const char *other;

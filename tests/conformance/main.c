@@ -1,9 +1,9 @@
 /*
- * conformance STORE [PATTERN | PART/PARTS]: run the cases that apply to a store, or those whose name matches, or every
- * so manyth of them: 1/2 and 2/2 beside each other take half as long.
+ * conformance STORE [PATTERN | PART/PARTS]: run the cases that apply to a store; or those whose
+ * name matches; or one part of them: 1/2 and 2/2 side by side take half as long.
  *
- * The table of stores says what each has, the cases say what they need: that is the whole of which
- * behaviour applies where. A case without needs applies to every store.
+ * The table of stores lists what each store has, and the cases list what they need. This alone
+ * decides which behaviour applies where. A case without needs applies to every store.
  */
 #include "conformance.h"
 
@@ -53,7 +53,7 @@ static void start_memory(void) {
     snprintf(other_url, sizeof other_url, "memory:other");
 }
 
-/* The line is in the process: it is seen by looking, as anybody would. */
+/* The queue is in the process, so hf_inspect is the way to see it. */
 static int in_memory_line(const char *name) {
     hf_client *client = NULL;
     hf_info *info = NULL;
@@ -71,8 +71,8 @@ static void start_redis_at(const char *(*url_of)(const t_redis *)) {
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
-/* As the user of the documentation, who may do just what it takes; and list, which is apart
-   there, under a prefix that looks like a pattern, too. */
+/* Uses the server user of the documentation, which has only the rights that locking needs. Listing
+   is a separate right there. The prefix looks like a pattern, to show that it is escaped. */
 static void start_redis(void) {
     redis = t_redis_start(NULL);
     snprintf(url, sizeof url, "%s", t_acl_user(redis, "other"));
@@ -80,7 +80,7 @@ static void start_redis(void) {
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
-/* With a replica that has to confirm each grant. */
+/* With a replica that must confirm each grant. */
 static void start_replicas(void) {
     static const char *const config[] = {"repl-diskless-sync-delay 0", NULL};
     char of[64];
@@ -98,7 +98,7 @@ static void start_redis_unix(void) {
     start_redis_at(t_redis_unix_url);
 }
 
-/* A directory for certificates, taken away at the end. */
+/* A directory for certificates, removed at the end. */
 static char certificates[] = "/tmp/hf-conformance-tls-XXXXXX";
 
 static void on_certificates(const char *program) {
@@ -122,7 +122,7 @@ static void start_redis_tls(void) {
     snprintf(other_url, sizeof other_url, "%s&prefix=other", url);
 }
 
-/* Looked at by its primary, which stays the one it is. */
+/* Found through Sentinel; no failover happens. */
 static void start_sentinel(void) {
     sentinels = t_sentinel_start(NULL);
     redis = t_sentinel_node(sentinels, t_sentinel_primary(sentinels));
@@ -130,7 +130,7 @@ static void start_sentinel(void) {
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
-/* Servers that have just been started may vote soon: nothing was lost with them. */
+/* Freshly started servers may vote soon: they have lost no data. */
 static void start_quorum(void) {
     nodes = t_nodes_start(3, NULL);
     t_nodes_grow_old(nodes, 2);
@@ -138,7 +138,7 @@ static void start_quorum(void) {
     snprintf(other_url, sizeof other_url, "%s&prefix=other", url);
 }
 
-/* As the user of the documentation, too. */
+/* Also uses the server user of the documentation. */
 static void start_cluster(void) {
     cluster = t_cluster_start(NULL);
     const char *hosts = strstr(t_cluster_url(cluster), "://") + 3;
@@ -151,7 +151,7 @@ static void start_cluster(void) {
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
-/* What NUMSUB of one channel has answered. */
+/* Whether an answer to PUBSUB NUMSUB reports a subscriber of its one channel. */
 static bool is_heard(redisReply *reply) {
     bool heard = reply->elements == 2 && reply->element[1]->integer > 0;
     freeReplyObject(reply);
@@ -167,7 +167,7 @@ static bool listens(t_redis *node, const char *name, const char *entry) {
     return is_heard(t_redis_cmd(node, "PUBSUB NUMSUB hf:{%s}:c:%b", name, entry, length));
 }
 
-/* Those who listen: others may be passed over. */
+/* Counts clients that are subscribed: others may be passed over. */
 static int in_line_of(t_redis *node, const char *name) {
     redisReply *line = t_redis_cmd(node, "LRANGE hf:{%s}:q 0 -1", name);
     int count = 0;
@@ -181,7 +181,7 @@ static int in_cluster_line(const char *name) {
                       name);
 }
 
-/* A directory of its own, taken away at the end by a process that has nothing else to do with it. */
+/* A directory of its own, removed at the end by a process that does nothing else. */
 static char directory[] = "/tmp/hf-conformance-XXXXXX";
 
 static void start_file(void) {
@@ -209,7 +209,7 @@ static int in_redis_line(const char *name) {
     return in_line_of(redis, name);
 }
 
-/* Who waits and does not listen yet may be passed over. */
+/* A waiter without a subscription may still be passed over. */
 bool cf_all_listen(const hf_info *info, const char *name) {
     bool all = !cluster || in_cluster_line(name) == (int)info->waiting;
     for (uint32_t i = 0; redis && i < info->waiting && i < 64; i++)
@@ -254,7 +254,7 @@ static const store *find_store(const char *name) {
 
 /* ---- Cases ----------------------------------------------------------------------------------- */
 
-/* The keys come last: that case empties the server. */
+/* The keys come last, because that case empties the server. */
 static const cf_case *const themes[] = {
     cf_basics,   cf_waiting,    cf_contention, cf_reentry,  cf_owners,  cf_leases,    cf_loss,
     cf_breaking, cf_inspecting, cf_processes,  cf_misuse,   cf_names,   cf_options,   cf_errors,
@@ -302,7 +302,7 @@ static size_t collect_cases(const store *s, share of) {
         for (const cf_case *c = themes[i]; c->name; c++) {
             if (c->needs & ~(s->has | BUILD_HAS)) continue;
             if (applies++ % of.parts != of.part - 1) continue;
-            if (count == CASES_MAX) abort(); /* make room: none may be left out unseen */
+            if (count == CASES_MAX) abort(); /* raise CASES_MAX: no case may be left out silently */
             tests[count++] =
                 (struct CMUnitTest){c->name, run_case, cf_setup, cf_teardown, (void *)(uintptr_t)c};
         }
@@ -341,7 +341,7 @@ int main(int argc, char **argv) {
                 "redis-quorum|cluster [PATTERN | PART/PARTS]\n");
         return 64;
     }
-    setvbuf(stdout, NULL, _IOLBF, 0); /* so that the case that hangs is named */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* so that the output names the case that hangs */
     share of = whole;
     const char *pattern = argc > 2 ? argv[2] : NULL;
     if (pattern && is_share(pattern, &of)) pattern = NULL;

@@ -1,9 +1,9 @@
 /*
- * Many names at once (B19): all or nothing, one budget of time, no deadlock whatever the order given, and the loss
- * of one is the loss of all.
+ * Acquiring many names at once (B19): all or nothing, one time budget, no deadlock in any order of
+ * names, and the loss of one is the loss of all.
  *
- * A case's names are its own with -1, -2 and -3 behind; they sort in that order. What needs only the mutex runs on
- * every store.
+ * A case's names are its own with the suffixes -1, -2 and -3; they sort in that order. Cases that
+ * need only the mutex run on every store.
  */
 #include "conformance.h"
 
@@ -34,7 +34,7 @@ static trio *new_trio(cf *f) {
 #define REQUESTS(...) \
     (hf_request[]){__VA_ARGS__}, sizeof(hf_request[]){__VA_ARGS__} / sizeof(hf_request)
 
-/* Acquire, which must succeed, and which must not, with no hold and a detail. */
+/* Acquire, which must succeed; refuse_all: which must fail, without a hold and with a detail. */
 static hf_hold *take_all(hf_client *client, const hf_request *requests, size_t count,
                          const hf_options *options) {
     hf_hold *hold = NULL;
@@ -51,7 +51,7 @@ static void refuse_all(hf_result expected, hf_client *client, const hf_request *
     assert_string_not_equal(hf_error_detail(), "");
 }
 
-/* Another client could have it: what was released behind a call is so soon. */
+/* Another client can acquire it soon: some releases finish after the call. */
 static void check_free(cf *f, const trio *t, int i) {
     CF_UNTIL(cf_could(f->b, t->name[i], NULL));
 }
@@ -64,7 +64,7 @@ static void check_busy(cf *f, const char *name) {
     CF_REFUSED(HF_BUSY, f->b, name, &(hf_options){.owner = 999});
 }
 
-/* In a thread, and so of an owner, of its own. */
+/* A call in its own thread, and so under its own owner. */
 typedef struct call {
     hf_client *client;
     hf_request requests[NAMES];
@@ -95,7 +95,7 @@ static call *start_call(cf *f, hf_client *client, const hf_request *requests, si
     return c;
 }
 
-/* All three, by `a`; and it holds the first so many, and waits for the next, which another holds. */
+/* All three by `a`, which holds the first `held` and waits for the next, held by another client. */
 static call *wait_behind(cf *f, const trio *t, int held, const hf_options *options) {
     call *c = start_call(f, f->a, t->forth, NAMES, options);
     CF_UNTIL(cf_standing(f->b, t->name[held]) == 1);
@@ -114,7 +114,7 @@ static hf_hold *granted(call *c) {
     return c->hold;
 }
 
-/* ---- All --------------------------------------------------------------------------------------- */
+/* ---- All ------------------------------------------------------------------------------------- */
 
 static void check_tokens(cf *f, const hf_hold *hold, const hf_request *requests) {
     for (int i = 0; i < NAMES; i++) {
@@ -154,7 +154,7 @@ static void B19_one_name_is_as_good_as_many(cf *f) {
     check_busy(f, f->name);
     CF_FREE(hold);
     CF_FREE(CF_TAKE(f->b, f->name, NULL));
-    hold = CF_TAKE(f->a, f->name, NULL); /* and of a plain hold the token is that of the first */
+    hold = CF_TAKE(f->a, f->name, NULL); /* a plain hold has one token, its first */
     assert_true(hf_fence_of(hold, 0) == hf_fence(hold));
     assert_true(hf_fence_of(hold, 1) == 0);
     CF_FREE(hold);
@@ -193,7 +193,7 @@ static void B19_the_longest_names_can_be_taken_together(cf *f) {
     CF_FREE(CF_TAKE(f->b, names[HF_NAMES_MAX - 1], NULL));
 }
 
-/* ---- Or nothing -------------------------------------------------------------------------------- */
+/* ---- Or nothing ------------------------------------------------------------------------------ */
 
 static void B19_nothing_is_kept_when_one_is_busy(cf *f) {
     trio *t = new_trio(f);
@@ -202,7 +202,7 @@ static void B19_nothing_is_kept_when_one_is_busy(cf *f) {
         uint64_t refused = cf_stats(f->a).refused;
         refuse_all(HF_BUSY, f->a, t->forth, NAMES, NULL);
         refuse_all(HF_BUSY, f->a, t->back, NAMES, NULL);
-        assert_int_equal(cf_stats(f->a).refused, refused + 2); /* calls, not names */
+        assert_int_equal(cf_stats(f->a).refused, refused + 2); /* counts calls, not names */
         for (int i = 0; i < NAMES; i++)
             if (i != held) check_free(f, t, i);
         CF_FREE(other);
@@ -232,7 +232,7 @@ static void B19_nothing_is_kept_when_it_is_cancelled(cf *f) {
         call *c = wait_behind(f, t, held, &options);
         hf_cancel_fire(cancel);
         ended(c, HF_CANCELLED);
-        refuse_all(HF_CANCELLED, f->a, t->forth, NAMES, &options); /* nor begun */
+        refuse_all(HF_CANCELLED, f->a, t->forth, NAMES, &options); /* it was not even begun */
         CF_UNTIL(cf_standing(f->b, t->name[held]) == 0);
         CF_FREE(other);
         check_all_free(f, t);
@@ -262,7 +262,7 @@ static void B19_closing_releases_all_of_a_hold(cf *f) {
     CF_IS(HF_CLOSED, hf_release(hold));
 }
 
-/* ---- Waiting ----------------------------------------------------------------------------------- */
+/* ---- Waiting --------------------------------------------------------------------------------- */
 
 static void B19_all_are_waited_for(cf *f) {
     trio *t = new_trio(f);
@@ -270,7 +270,8 @@ static void B19_all_are_waited_for(cf *f) {
     for (int i = 0; i < NAMES; i++) others[i] = CF_TAKE(f->b, t->name[i], NULL);
     call *c = start_call(f, f->a, t->back, NAMES, &(hf_options){.wait_ms = HF_FOREVER});
     for (int i = 0; i < NAMES; i++) {
-        CF_UNTIL(cf_standing(f->b, t->name[i]) == 1); /* in the order of the names, in one line */
+        /* in the order of names, and in one queue at a time */
+        CF_UNTIL(cf_standing(f->b, t->name[i]) == 1);
         for (int k = 0; k < NAMES; k++) assert_int_equal(cf_standing(f->b, t->name[k]), k == i);
         CF_FREE(others[i]);
     }
@@ -281,7 +282,7 @@ static void B19_all_are_waited_for(cf *f) {
     check_all_free(f, t);
 }
 
-/* Were each given the time anew, it would wait for the second as long again from then on. */
+/* If each name had its own time budget, it would now wait for the second as long again. */
 static void B19_one_budget_of_time_is_for_all(cf *f) {
     trio *t = new_trio(f);
     int64_t wait = t_patience(1500);
@@ -307,12 +308,12 @@ static void B19_what_is_held_is_renewed_while_the_rest_is_waited_for(cf *f) {
     CF_FREE(other);
     hf_hold *hold = granted(c);
     for (size_t i = 0; i < 2; i++) assert_true(hf_fence_of(hold, i) == tokens[i]);
-    t_sleep_ms(CF_PAST_LEASE_MS); /* and from then on */
+    t_sleep_ms(CF_PAST_LEASE_MS); /* and later too */
     assert_int_equal(hf_held(hold), 1);
     CF_FREE(hold);
 }
 
-/* One that is lost meanwhile is asked for again: what is returned is held. */
+/* A name that is lost during the wait is acquired again: all returned names are held. */
 static void B19_what_is_lost_while_waiting_is_taken_again(cf *f) {
     trio *t = new_trio(f);
     for (int lost = 0; lost < 2; lost++) {
@@ -353,7 +354,7 @@ static void B19_what_was_lost_while_waiting_is_said_when_time_is_up(cf *f) {
     hf_cancel_free(cancel);
 }
 
-/* ---- No deadlock ------------------------------------------------------------------------------- */
+/* ---- No deadlock ----------------------------------------------------------------------------- */
 
 enum { CALLERS = 4, ROUNDS = 25 };
 
@@ -378,7 +379,7 @@ static void be_in_all(rooms *r) {
     }
 }
 
-/* All three, in one order or the other; and some take one of them by itself. */
+/* All three, in either order; and some visits take a single name. */
 static void visit_all(rooms *r, hf_client *client, int index) {
     const hf_options wait = {.wait_ms = t_patience(CF_WATCHDOG_MS)};
     for (int i = 0; i < ROUNDS; i++) {
@@ -456,7 +457,7 @@ static void B19_opposite_orders_of_processes_do_not_deadlock(cf *f) {
     t_shared_free(s, sizeof *s);
 }
 
-/* ---- Death ------------------------------------------------------------------------------------- */
+/* ---- Death ----------------------------------------------------------------------------------- */
 
 typedef struct doomed {
     trio *t;
@@ -472,7 +473,7 @@ static int take_until_killed(void *arg) {
     (void)take_all(client, d->t->back, NAMES, &options);
     atomic_store(&d->ready, 1);
     t_sleep_ms(t_patience(CF_WATCHDOG_MS));
-    return 1; /* killed before */
+    return 1; /* not reached: the process is killed */
 }
 
 static void kill_it(t_proc *child) {
@@ -492,7 +493,7 @@ static void B19_names_of_a_killed_process_come_free(cf *f) {
     t_shared_free(d, sizeof *d);
 }
 
-/* It has two of them, and waits for the third. */
+/* It holds two of them, and waits for the third. */
 static void B19_a_process_killed_while_it_waits_keeps_none(cf *f) {
     doomed *d = t_shared_new(sizeof *d);
     d->t = new_trio(f);
@@ -508,7 +509,7 @@ static void B19_a_process_killed_while_it_waits_keeps_none(cf *f) {
     t_shared_free(d, sizeof *d);
 }
 
-/* ---- The same name twice ------------------------------------------------------------------------ */
+/* ---- The same name twice --------------------------------------------------------------------- */
 
 static void B19_a_name_given_twice_is_taken_once(cf *f) {
     trio *t = new_trio(f);
@@ -521,7 +522,7 @@ static void B19_a_name_given_twice_is_taken_once(cf *f) {
     assert_true(hf_fence_of(hold, 2) == hf_fence_of(hold, 0));
     CF_FREE(hold);
     check_all_free(f, t);
-    /* It is not taken again, which the flag would forbid. */
+    /* A second acquire would fail because of the flag, so the name is acquired only once. */
     CF_FREE(take_all(f->a,
                      REQUESTS({.name = f->name, .flags = HF_NOT_REENTRANT},
                               {.name = f->name, .flags = HF_NOT_REENTRANT}),
@@ -591,7 +592,8 @@ static void B19_requests_that_contradict_each_other_are_refused(cf *f) {
         HF_INVALID, a,
         REQUESTS({.name = n, .kind = HF_READ}, {.name = n, .kind = HF_PERMITS, .capacity = 2}),
         NULL);
-    /* What is wrong is so also beside what would include it, and if it would add up to something. */
+    /* An invalid request is refused even beside a request that includes it, or if the sum
+       overflows. */
     const hf_request huge = {
         .name = n, .kind = HF_PERMITS, .permits = UINT32_C(1) << 31, .capacity = 2};
     refuse_all(HF_INVALID, a, REQUESTS(huge, huge), NULL);
@@ -601,7 +603,7 @@ static void B19_requests_that_contradict_each_other_are_refused(cf *f) {
     CF_FREE(CF_TAKE(f->b, n, NULL));
 }
 
-/* ---- Kinds ------------------------------------------------------------------------------------- */
+/* ---- Kinds ----------------------------------------------------------------------------------- */
 
 static void B19_kinds_may_be_mixed(cf *f) {
     trio *t = new_trio(f);
@@ -620,7 +622,7 @@ static void B19_kinds_may_be_mixed(cf *f) {
     check_all_free(f, t);
 }
 
-/* Tried once: what can be shared is not busy. */
+/* A try: a name that can be shared is not busy. */
 static void B19_a_try_shares_what_can_be_shared(cf *f) {
     trio *t = new_trio(f);
     const hf_request wants[] = {{.name = t->name[0]},
@@ -680,7 +682,7 @@ static void B19_a_waiting_writer_is_not_passed(cf *f) {
     CF_FREE(granted(c));
 }
 
-/* ---- Owners ------------------------------------------------------------------------------------ */
+/* ---- Owners ---------------------------------------------------------------------------------- */
 
 static void B19_a_name_that_is_held_is_entered_again(cf *f) {
     trio *t = new_trio(f);
@@ -701,7 +703,7 @@ static void B19_a_name_that_is_held_is_entered_again(cf *f) {
     check_busy(f, t->name[1]);
     CF_FREE(one);
     check_all_free(f, t);
-    /* And the other way round. */
+    /* The same in the other order. */
     all = take_all(f->a, t->forth, NAMES, NULL);
     one = CF_TAKE(f->a, t->name[1], NULL);
     CF_FREE(all);
@@ -728,7 +730,7 @@ static void B19_entering_again_may_be_forbidden(cf *f) {
     CF_FREE(one);
     hf_hold *all = take_all(f->a, wants, NAMES, NULL);
     CF_REFUSED(HF_DEADLOCK, f->a, t->name[1], &wait);
-    CF_FREE(CF_TAKE(f->a, t->name[0], NULL)); /* the flag is that one's */
+    CF_FREE(CF_TAKE(f->a, t->name[0], NULL)); /* the flag applies to that hold only */
     CF_FREE(all);
 }
 
@@ -745,7 +747,7 @@ static void B19_what_could_only_wait_for_itself_is_said(cf *f) {
     CF_FREE(reads);
 }
 
-/* ---- Loss -------------------------------------------------------------------------------------- */
+/* ---- Loss ------------------------------------------------------------------------------------ */
 
 typedef struct told {
     atomic_int calls;
@@ -775,7 +777,8 @@ static void check_loss_of(cf *f, const trio *t, int lost) {
     assert_non_null(hf_why_lost(hold));
     assert_int_equal(hf_lost_fd(hold), fd);
     CF_IS(HF_LOST, hf_extend(hold, t_patience(1000)));
-    t_sleep_ms(t_patience(1000) * 3 / 2); /* the others are renewed: nobody comes in yet */
+    /* the others are renewed: no other client can acquire them yet */
+    t_sleep_ms(t_patience(1000) * 3 / 2);
     for (int i = 0; i < NAMES; i++)
         if (i != lost) check_busy(f, t->name[i]);
     CF_FREE(CF_TAKE(f->b, t->name[lost], NULL));
@@ -806,7 +809,7 @@ static void B19_the_loss_of_several_is_told_once(cf *f) {
     assert_int_equal(atomic_load(&known->calls), 1);
 }
 
-/* Both have a handle on what is lost: each is told of its own. */
+/* Both have a handle on the lost name: each is notified for its own hold. */
 static void B19_those_who_share_a_name_are_told_each(cf *f) {
     trio *t = new_trio(f);
     told *of_all = cf_new(f, sizeof *of_all), *of_one = cf_new(f, sizeof *of_one);
@@ -840,7 +843,7 @@ static void B19_on_lost_may_release_all(cf *f) {
     CF_IS(HF_NOT_HELD, hf_release(hold));
 }
 
-/* ---- Times ------------------------------------------------------------------------------------- */
+/* ---- Times ----------------------------------------------------------------------------------- */
 
 static void B19_the_least_that_remains_remains_of_all(cf *f) {
     trio *t = new_trio(f);
@@ -874,7 +877,7 @@ static void B19_extending_extends_all(cf *f) {
     hf_unref(mine);
 }
 
-/* Held for longer than that before all were: it does not count. */
+/* Some names were held longer than that before all were: this time does not count. */
 static void B19_max_hold_counts_from_when_all_are_held(cf *f) {
     trio *t = new_trio(f);
     int64_t most = t_patience(600);
@@ -920,7 +923,7 @@ static void B19_without_renewal_all_end_a_lease_after_all_are_held(cf *f) {
     check_all_free(f, t);
 }
 
-/* ---- Handles ----------------------------------------------------------------------------------- */
+/* ---- Handles --------------------------------------------------------------------------------- */
 
 static void B19_the_last_reference_releases_all(cf *f) {
     trio *t = new_trio(f);
@@ -979,7 +982,7 @@ static void B19_upgrading_all_is_not_supported(cf *f) {
     CF_FREE(hold);
 }
 
-/* ---- Forks ------------------------------------------------------------------------------------- */
+/* ---- Forks ----------------------------------------------------------------------------------- */
 
 static int own_nothing(void *arg) {
     hf_hold *hold = arg;
@@ -1003,7 +1006,7 @@ static void F42_a_forked_child_owns_none_of_many_names(cf *f) {
     check_all_free(f, t);
 }
 
-/* ---- The user's own loop ------------------------------------------------------------------------ */
+/* ---- The user's own loop --------------------------------------------------------------------- */
 
 static void turn(hf_client *client) {
     struct pollfd fd = {.fd = hf_fd(client), .events = POLLIN};
@@ -1012,11 +1015,11 @@ static void turn(hf_client *client) {
 
 static void free_later(void *arg) {
     cf_attempt *a = arg;
-    t_sleep_ms(CF_PAST_LEASE_MS); /* the waiter renews what it has for that long */
+    t_sleep_ms(CF_PAST_LEASE_MS); /* the waiter renews its names meanwhile */
     a->result = hf_release(a->hold);
 }
 
-/* A break may have to wait until the holder has let go. */
+/* A break may have to wait until the holder has released the lock. */
 static void break_it(void *arg) {
     cf_attempt *a = arg;
     a->result = hf_break(a->client, a->name, 0);
@@ -1058,7 +1061,7 @@ static void B19_a_client_without_threads_takes_many(cf *f) {
     check_all_free(f, t);
 }
 
-/* ---- Misuse ------------------------------------------------------------------------------------ */
+/* ---- Misuse ---------------------------------------------------------------------------------- */
 
 static void B19_wrong_requests_are_refused(cf *f) {
     static char too_long[HF_NAME_MAX + 2];
@@ -1087,7 +1090,7 @@ static void B19_wrong_requests_are_refused(cf *f) {
     CF_FREE(CF_TAKE(f->b, n, NULL));
 }
 
-/* A caller of another version of the header. */
+/* A caller compiled with another version of the header. */
 static void B19_requests_of_other_versions_are_understood(cf *f) {
     trio *t = new_trio(f);
     struct later {
@@ -1110,8 +1113,8 @@ static void B19_requests_of_other_versions_are_understood(cf *f) {
     check_all_free(f, t);
 }
 
-/* Those that need a line wait until somebody is seen to stand in it: a quorum has none, for its nodes
-   cannot agree on who came first. */
+/* Cases that need a queue wait until the store has queued somebody. A quorum has no queue, because
+   its nodes cannot agree on an order of arrival. */
 const cf_case cf_many[] = {
     CF_CASE(B19_all_are_held_by_one_hold_each_under_its_token),
     CF_CASE(B19_one_name_is_as_good_as_many),

@@ -1,6 +1,6 @@
 /*
- * Permits (B18): never more are out than there are, all of them can be, and whoever waits for many is
- * not passed by those who want few.
+ * Permits (B18): the permits in use never exceed the capacity, and can reach it. A waiter for many
+ * permits is not passed by waiters for few.
  */
 #include "conformance.h"
 
@@ -37,7 +37,7 @@ static void B18_capacity_is_reached_and_not_passed(cf *f) {
     check_used(f, CAPACITY, CAPACITY, CAPACITY);
     for (uint32_t i = 0; i < CAPACITY; i++) {
         CF_REFUSED(HF_BUSY, f->a, f->name, TRY(1, CAPACITY, 50));
-        CF_REFUSED(HF_BUSY, f->b, f->name, TRY(0, CAPACITY, 50)); /* 0 is one */
+        CF_REFUSED(HF_BUSY, f->b, f->name, TRY(0, CAPACITY, 50)); /* 0 means one */
         CF_FREE(holds[i]);
         CF_REFUSED(HF_BUSY, f->b, f->name, TRY(2, CAPACITY, 50)); /* one is free */
         holds[i] = CF_TAKE(f->b, f->name, TRY(0, CAPACITY, 60 + i));
@@ -94,9 +94,9 @@ static void B18_numbers_that_cannot_be_are_refused(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, NULL));
 }
 
-/* ---- Disagreeing ----------------------------------------------------------------------------- */
+/* ---- Capacities that disagree ---------------------------------------------------------------- */
 
-/* Refused at once, and the detail has both numbers. */
+/* Refused at once, and the detail has both capacities. */
 static void check_disagrees(hf_client *client, const char *name, const hf_options *options) {
     int64_t started = t_now_ms();
     CF_REFUSED(HF_INVALID, client, name, options);
@@ -115,19 +115,19 @@ static void B18_a_capacity_that_disagrees_is_refused(cf *f) {
     assert_int_equal(cf_standing(f->b, f->name), 0);
     CF_FREE(CF_TAKE(f->b, f->name, TRY(1, 37, 0)));
     CF_FREE(hold);
-    hold = CF_TAKE(f->b, f->name, TRY(1, 41, 0)); /* nobody holds it: fixed anew */
+    hold = CF_TAKE(f->b, f->name, TRY(1, 41, 0)); /* no holders: the capacity is set again */
     check_used(f, 1, 41, 1);
     check_disagrees(f->a, f->name, TRY(1, 37, 0));
     CF_FREE(hold);
 }
 
-/* Also when all are out and it would have to wait, and when it does wait. */
+/* Also when all permits are in use and it would wait, and when it does wait. */
 static void B18_a_capacity_that_disagrees_is_refused_to_who_waits(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, TRY(37, 37, 0));
     cf_attempt *waits = cf_arrive(f, f->b, f->name, WAIT(1, 37));
     check_disagrees(cf_open(f), f->name, WAIT(1, 41));
     check_disagrees(f->a, f->name, PERMITS(1, 41, .owner = 1, .wait_ms = HF_FOREVER));
-    check_disagrees(f->b, f->name, WAIT(1, 41)); /* also behind one of its own client */
+    check_disagrees(f->b, f->name, WAIT(1, 41)); /* also behind a hold of its own client */
     CF_FREE(hold);
     CF_FREE(cf_granted(waits));
 
@@ -144,7 +144,7 @@ static void B18_a_capacity_that_disagrees_is_refused_to_who_waits(cf *f) {
     CF_FREE(three);
 }
 
-/* ---- Beside other kinds ---------------------------------------------------------------------- */
+/* ---- With other kinds ------------------------------------------------------------------------ */
 
 static void B18_permits_keep_all_other_kinds_out(cf *f) {
     static const uint32_t kinds[] = {HF_MUTEX, HF_READ, HF_WRITE, HF_UPGRADABLE};
@@ -173,7 +173,7 @@ static void B18_kinds_wait_for_each_other_in_order_of_arrival(cf *f) {
     cf_attempt *writer = cf_arrive(f, clients[3], f->name, CF_WAIT(HF_WRITE));
     cf_attempt *last = cf_arrive(f, clients[4], f->name, WAIT(1, 3));
     CF_REFUSED(HF_BUSY, clients[5], f->name,
-               TRY(1, 3, 0)); /* two are free, and others were first */
+               TRY(1, 3, 0)); /* two are free, but other waiters were first */
     CF_FREE(hold);
     hold = cf_granted(reader);
     CF_STILL_WAITS(two);
@@ -191,9 +191,9 @@ static void B18_kinds_wait_for_each_other_in_order_of_arrival(cf *f) {
     CF_FREE(cf_granted(last));
 }
 
-/* ---- One release admits one ------------------------------------------------------------------ */
+/* ---- One release admits one waiter ----------------------------------------------------------- */
 
-/* All are out, and some wait: of one client, or each of its own. */
+/* All permits are in use, and some wait: all of one client, or each of its own. */
 static void check_one_by_one(cf *f, bool own_clients) {
     enum { CAPACITY = 3, WAITERS = 5 };
     hf_hold *holds[CAPACITY];
@@ -255,9 +255,10 @@ static void B18_threads_of_a_client_that_fit_enter_together(cf *f) {
     for (int i = 0; i < THREADS; i++) CF_FREE(waiters[i]->hold);
 }
 
-/* ---- Those who want many --------------------------------------------------------------------- */
+/* ---- Waiters for many permits ---------------------------------------------------------------- */
 
-/* A large one waits, though some are free: whoever comes later, for however few, comes after it. */
+/* A waiter for many permits waits although some are free. Later waiters come after it, however few
+   permits they want. */
 static void check_not_passed(cf *f, hf_client *large, hf_client *small) {
     hf_hold *hold = CF_TAKE(f->a, f->name, TRY(1, 4, 0));
     cf_attempt *all = cf_arrive(f, large, f->name, WAIT(4, 4));
@@ -319,7 +320,7 @@ static void B18_who_wants_many_is_not_starved_by_who_wants_few(cf *f) {
     }
     for (int i = 0; i < TURNS; i++) {
         long before = atomic_load(taken);
-        CF_UNTIL(atomic_load(taken) > before); /* nor they by it */
+        CF_UNTIL(atomic_load(taken) > before); /* and they are not stopped by it */
         hf_hold *hold = CF_TAKE(clients[i % 3], f->name,
                                 PERMITS(CAPACITY, CAPACITY, .wait_ms = CF_WATCHDOG_MS));
         check_used(f, CAPACITY, CAPACITY, 1);
@@ -332,7 +333,7 @@ static void B18_who_wants_many_is_not_starved_by_who_wants_few(cf *f) {
     }
 }
 
-/* ---- A large one that gives up --------------------------------------------------------------- */
+/* ---- A waiter for many that gives up --------------------------------------------------------- */
 
 typedef struct scene {
     hf_hold *hold;
@@ -381,7 +382,7 @@ static void B18_a_large_one_whose_client_closes_lets_small_ones_in(cf *f) {
     end_scene(f, &s);
 }
 
-/* ---- Those of one owner ---------------------------------------------------------------------- */
+/* ---- Permits of one owner -------------------------------------------------------------------- */
 
 static void B18_permits_of_one_owner_are_holds_of_their_own(cf *f) {
     hf_hold *one = CF_TAKE(f->a, f->name, TRY(1, 3, 0));
@@ -393,7 +394,8 @@ static void B18_permits_of_one_owner_are_holds_of_their_own(cf *f) {
     CF_REFUSED(HF_BUSY, f->a, f->name, TRY(1, 3, 0));
     CF_REFUSED(HF_TIMEOUT, f->a, f->name, PERMITS(1, 3, .wait_ms = 300));
     CF_FREE(two);
-    CF_UNTIL(cf_used(f->b, f->name) == 1); /* who has given up may be handed it, and passes it on */
+    /* a waiter that gave up may be granted it, and passes it on */
+    CF_UNTIL(cf_used(f->b, f->name) == 1);
     check_used(f, 1, 3, 1);
     two = CF_TAKE(f->b, f->name, TRY(2, 3, 0));
     CF_FREE(one);
@@ -420,7 +422,7 @@ static void B18_permits_of_a_name_that_its_owner_holds_otherwise_are_a_deadlock(
     }
 }
 
-/* One of them ends, the other stays. */
+/* One hold is lost, the other stays. */
 static void B18_permits_of_one_owner_are_lost_one_by_one(cf *f) {
     cf_lost *lost = cf_new(f, 2 * sizeof *lost);
     hf_hold *holds[2];
@@ -441,7 +443,7 @@ static void B18_permits_of_one_owner_are_lost_one_by_one(cf *f) {
     assert_int_equal(atomic_load(&lost[1].calls), 0);
 }
 
-/* ---- Permits that come back ------------------------------------------------------------------ */
+/* ---- Permits that return --------------------------------------------------------------------- */
 
 static void B18_permits_whose_lease_ends_come_back(cf *f) {
     hf_hold *stays = CF_TAKE(f->a, f->name, PERMITS(1, 4, .lease_ms = CF_KEPT_LEASE_MS));
@@ -473,7 +475,7 @@ static void B26_permits_that_are_broken_are_told_and_come_back(cf *f) {
     CF_STILL_WAITS(last);
     CF_UNTIL(atomic_load(&lost[0].calls) == 1);
     assert_int_equal(hf_held(holds[1]), 1);
-    CF_IS(HF_OK, hf_break(f->a, f->name, 0)); /* all */
+    CF_IS(HF_OK, hf_break(f->a, f->name, 0)); /* all permits */
     CF_FREE(cf_granted(last));
     CF_UNTIL(atomic_load(&lost[1].calls) == 1);
     for (int i = 0; i < 2; i++) CF_IS(HF_LOST, hf_release(holds[i]));
@@ -544,7 +546,7 @@ static void B18_many_threads_of_a_client_never_pass_capacity_and_all_finish(cf *
     check_pool(f, p, THREADS);
 }
 
-/* As many as there are permits are in together: they wait there for each other. */
+/* As many threads as permits are inside together, and wait there for each other. */
 typedef struct meeting {
     hf_client *client;
     const char *name;
@@ -623,7 +625,7 @@ static int hold_in_child(void *arg) {
     (void)CF_TAKE(client, s->pool.name, PERMITS(1, 4, .lease_ms = CF_KEPT_LEASE_MS));
     atomic_store(&s->ready, 1);
     t_sleep_ms(t_patience(CF_WATCHDOG_MS));
-    return 1; /* killed before */
+    return 1; /* not reached: the process is killed */
 }
 
 static void B18_permits_of_a_killed_process_come_back(cf *f) {
@@ -644,7 +646,7 @@ static void B18_permits_of_a_killed_process_come_back(cf *f) {
     t_shared_free(s, sizeof *s);
 }
 
-/* Nobody asks for more meanwhile, which would clear them away. */
+/* No acquire runs meanwhile, which would remove them. */
 static void B27_permits_of_the_dead_are_not_in_use(cf *f) {
     stage *s = t_shared_new(sizeof *s);
     s->pool.name = f->name;

@@ -1,16 +1,16 @@
 /*
- * Other processes: that they are excluded, that their death frees their locks, and what a fork does
- * to the clients of its parent.
+ * Other processes: they are excluded, their death frees their locks, and a fork does not share the
+ * parent's clients.
  *
- * Children run as t_proc: they may assert, and share `stage` with the case. A child that is to lock
- * opens a client of its own, for those it inherits are its parent's. It is forked before the case
- * makes threads wherever that will do: the thread sanitizer cannot follow it otherwise.
+ * Children run as t_proc: they may assert, and share `process_stage` with the case. A child that
+ * locks opens its own client, because inherited clients belong to the parent. Where possible it is
+ * forked before the case starts threads, because the thread sanitizer cannot follow it otherwise.
  */
 #include "conformance.h"
 
 #include "t_proc.h"
 
-/* What a case and its child tell each other; in shared memory but for f and hold. */
+/* Exchanged between a case and its child; in shared memory except f and hold. */
 typedef struct stage {
     cf *f;
     hf_hold *hold;
@@ -123,7 +123,7 @@ static hf_hold *hold_in_child(stage *s) {
 
 static int hold_until_killed(void *arg) {
     (void)hold_in_child(arg);
-    return 1; /* unless it was killed before */
+    return 1; /* not reached: the process is killed */
 }
 
 static int hold_and_exit(void *arg) {
@@ -131,7 +131,7 @@ static int hold_and_exit(void *arg) {
     return 0;
 }
 
-/* A child that holds the lock, and a waiter that it keeps waiting for longer than its lease. */
+/* A child that holds the lock, and a waiter that it blocks for longer than its lease. */
 static cf_attempt *wait_behind_child(stage *s, t_proc_fn *fn, t_proc **child) {
     *child = t_proc_start(fn, s);
     CF_UNTIL(atomic_load(&s->ready));
@@ -167,7 +167,7 @@ static void B14_a_waiter_gets_the_lock_of_a_process_that_ended(cf *f) {
     check_inherits(s, waiter);
 }
 
-/* Its very first look after SIGCONT must not say held. */
+/* Its very first check after SIGCONT must not report the lock as held. */
 static int wake_up_late(void *arg) {
     hf_hold *hold = hold_in_child(arg);
     assert_int_equal(hf_held(hold), 0);
@@ -184,7 +184,7 @@ static void F03_a_process_stopped_past_its_lease_wakes_up_without_it(cf *f) {
     t_proc_kill(child, SIGSTOP);
     hf_hold *hold = NULL;
     if (!cf_has(CF_OWN_CLOCK)) hold = cf_granted(waiter);
-    t_sleep_ms(CF_PAST_LEASE_MS); /* the lease ends for its holder, whoever keeps the lock */
+    t_sleep_ms(CF_PAST_LEASE_MS); /* the lease ends for its holder, in every store */
     atomic_store(&s->go, 1);
     t_proc_kill(child, SIGCONT);
     end_child(child);
@@ -220,7 +220,7 @@ static int child_owns_nothing(void *arg) {
     return 0;
 }
 
-/* Drops what it inherited in the other order: the client before its hold. */
+/* Frees what it inherited in the other order: the client before its hold. */
 static int child_closes_first(void *arg) {
     stage *s = arg;
     hf_close(s->f->a);
@@ -255,7 +255,8 @@ static int lock_in_child(void *arg) {
     if (cf_has(CF_PROCESSES))
         CF_REFUSED(HF_BUSY, client, s->f->name, NULL);
     else
-        CF_FREE(CF_TAKE(client, s->f->name, NULL)); /* locks of one process, and this is another */
+        /* the store's locks belong to one process, and this is another */
+        CF_FREE(CF_TAKE(client, s->f->name, NULL));
     CF_FREE(CF_TAKE(client, cf_name(s->f, "-child"), NULL));
     hf_close(client);
     return 0;

@@ -1,4 +1,4 @@
-/* An owner that takes what it holds: counted re-entry, or a deadlock where that is not wanted. */
+/* An owner that acquires a lock it holds: counted re-entry, or HF_DEADLOCK if it is not allowed. */
 #include "conformance.h"
 
 static const hf_options NOT_REENTRANT = {.flags = HF_NOT_REENTRANT};
@@ -7,7 +7,7 @@ static const hf_options FOREVER = {.wait_ms = HF_FOREVER};
 
 /* ---- B2 -------------------------------------------------------------------------------------- */
 
-/* The second acquire fails at once, and leaves the first as it was. */
+/* The second acquire fails at once, and does not change the first. */
 static void check_deadlock(cf *f, const hf_options *first, const hf_options *second) {
     hf_hold *hold = CF_TAKE(f->a, f->name, first);
     int64_t started = t_now_ms();
@@ -42,7 +42,7 @@ static void B02_a_non_reentrant_acquire_by_another_owner_is_no_deadlock(cf *f) {
 
 enum { DEPTH = 3 };
 
-/* Enter DEPTH times, and check what the handles of one ownership have in common. */
+/* Enter DEPTH times, and check what the handles of one ownership share. */
 static void enter(cf *f, hf_hold *holds[DEPTH]) {
     for (int i = 0; i < DEPTH; i++) {
         holds[i] = CF_TAKE(f->a, f->name, NULL);
