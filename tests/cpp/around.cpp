@@ -1,4 +1,4 @@
-// What is around the locks: latches, leaders, listing, and holds that leave their process.
+// Everything except locks: latches, leaders, listing, and holds that are exported.
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -111,7 +111,7 @@ CASE(what_a_listing_throws_comes_out) {
 
 CASE(a_hold_leaves_and_is_adopted) {
     hold mine = w.client.acquire(w.name);
-    if (w.url.rfind("redis", 0) != 0) { // where holds end with their process
+    if (w.url.rfind("redis", 0) != 0) { // this store's locks end with their process
         CHECK_THROWS(HF_UNSUPPORTED, (void)mine.leave());
         CHECK(mine.held());
         return;

@@ -1,4 +1,4 @@
-// Clients, holds and errors: lifetimes, and what is told.
+// Clients, holds and errors: lifetimes and notifications.
 #include <atomic>
 #include <type_traits>
 
@@ -17,7 +17,7 @@ static_assert(std::is_nothrow_copy_constructible_v<holdfast::error>);
 static_assert(!std::is_copy_constructible_v<holdfast::cancel>);
 static_assert(std::is_aggregate_v<options>);
 
-// Another owner than this thread.
+// An owner different from this thread.
 static options stranger() {
     options how;
     how.owner = 7;
@@ -150,7 +150,7 @@ CASE(a_loss_is_told) {
     hold mine = w.client.acquire(w.name, how);
     hold moved = std::move(mine);
     w.client.break_lock(w.name, moved.fence());
-    // Renewal finds out; asking for one saves the test the wait for it.
+    // Renewal detects the loss; an explicit extend saves the test that wait.
     CHECK_THROWS(HF_LOST, moved.extend(30s));
     CHECK(!moved.held() && moved.why_lost());
     CHECK_THROWS(HF_LOST, moved.check());
@@ -171,7 +171,7 @@ CASE(a_hold_may_be_released_when_told_of_its_loss) {
     std::atomic<hf_result> result{HF_OK};
     std::atomic<bool> ready{false};
     hold mine;
-    // The captured vector is what would be freed under the callback.
+    // The captured vector is memory that a bug would free during the callback.
     const std::vector<int> weight(1000, 42);
     options how;
     how.on_lost = [&, weight] {

@@ -1,4 +1,4 @@
-// The locks under the standard library's guards.
+// The locks with the standard library's guards.
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -15,7 +15,7 @@ static_assert(!std::is_move_constructible_v<holdfast::shared_mutex>);
 static_assert(noexcept(std::declval<holdfast::mutex &>().unlock()));
 static_assert(noexcept(std::declval<holdfast::shared_mutex &>().unlock_shared()));
 
-// In another thread, for this one may have it; says whether it got in.
+// Runs the attempt in another thread, because this thread may hold the lock; returns its result.
 template <class Try> static bool elsewhere(Try attempt) {
     bool taken = false;
     worker([&] { taken = attempt(); }).join();
@@ -187,8 +187,8 @@ CASE(permits_are_as_many_as_there_are) {
     CHECK_THROWS(HF_INVALID, more.try_lock());
 }
 
-// Break a lock that this thread holds, and lock it once more: the store is told of that, and says that it is
-// gone. Waiting for the renewal that finds out would take a third of a lease.
+// Break a lock that this thread holds, and lock it once more: the store receives the new count, and
+// answers that the lock is gone. Waiting for the renewal would take a third of a lease.
 static void lose(world &w, holdfast::recursive_mutex &mutex) {
     w.client.break_lock(w.name, mutex.fence());
     mutex.lock();

@@ -1,4 +1,4 @@
-// The C++ header on a store: PROGRAM URL
+// Tests the C++ header on a store: PROGRAM URL
 #include "check.hpp"
 
 static bool run(const test_case &test, const char *url) {

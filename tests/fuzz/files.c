@@ -1,10 +1,12 @@
 /*
- * The file store over files that hold anything: two clients go on with locks, latches and leaders while the
- * bytes of their files are changed, cut, forged with sums that are right, or the files replaced by what is no
- * file. Every call ends, with HF_OK or with a line that says what is wrong; and two never hold a lock
- * at once, unless the file under it was forged or taken away.
+ * The file store over arbitrary files: two clients use locks, latches and leaders while the bytes
+ * of their files are changed, cut, forged with correct checksums, or the files are replaced by
+ * directories and the like.
  *
- * The input is steps: a letter, and what it needs. See do_step.
+ * Every call ends with HF_OK, or with one line that says what is wrong. Two clients never hold a
+ * lock at once, unless the file under it was forged or removed.
+ *
+ * The input is a sequence of steps: a letter and its arguments. See do_step.
  */
 #include "fuzz.h"
 
@@ -34,7 +36,7 @@ static struct {
     int fd;
     hf_client *client[2];
     held holds[HOLDS_MAX];
-    bool forged; /* what the store may know of who holds it was taken from it */
+    bool forged; /* the file with the store's record of the holder was forged or removed */
 } f;
 
 /* ---- The directory ---- */
@@ -89,7 +91,7 @@ static void cut(input *in) {
     if (fd >= 0) close(fd);
 }
 
-/* Over zeros, or over what is there. */
+/* Over zeros, or over the present content. */
 static void overlay(input *in, void *to, size_t size) {
     size_t at = number(in) % size, length = input_byte(in);
     const uint8_t *bytes = input_bytes(in, &length);
@@ -97,7 +99,7 @@ static void overlay(input *in, void *to, size_t size) {
     if (length) memcpy((char *)to + at, bytes, length);
 }
 
-/* With sums that are right: as if it had been written by one of us. */
+/* With correct checksums, as if this library had written it. */
 static void forge(input *in) {
     hf__head head;
     hf__slot slot = {0};
@@ -234,7 +236,7 @@ static void lead(input *in, int who) {
 static void reopen(int who) {
     for (int i = 0; i < HOLDS_MAX; i++)
         if (f.holds[i].hold && f.holds[i].client == who) let_go(&f.holds[i]);
-    hf_close(f.client[who]); /* and sweeps */
+    hf_close(f.client[who]); /* which also sweeps the directory */
     hf_result r = hf_open(f.url, &(hf_client_options){.flags = HF_NO_THREAD}, &f.client[who]);
     FUZZ_CHECK(r == HF_OK);
 }
@@ -262,7 +264,8 @@ static void on_hold(input *in, uint8_t letter, int who) {
     (void)who;
 }
 
-/* Letters of damage in capitals; those of calls in small ones, of the second client with its high bit. */
+/* Capital letters damage files. Small letters make calls; the high bit selects the second
+   client. */
 static void do_step(input *in) {
     uint8_t step = input_byte(in), letter = step & 0x7f;
     int who = step >> 7, told = 0;

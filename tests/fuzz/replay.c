@@ -1,7 +1,7 @@
 /*
- * fuzz_TARGET [FILE|DIRECTORY...]: give every file to the target, those of its corpus by default. Each is
- * in an allocation of its own size, so that a sanitizer sees a read past its end. The file under way is
- * named if it ends the process.
+ * fuzz_TARGET [FILE|DIRECTORY...]: run the target on every file; by default on the files of its
+ * corpus. Each file has an allocation of its exact size, so that a sanitizer sees a read past its
+ * end. If the process ends in the middle, the name of the current file is printed.
  */
 #include <dirent.h>
 #include <fcntl.h>

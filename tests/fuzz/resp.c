@@ -1,12 +1,14 @@
 /*
- * The Redis store end to end, against a server that answers what it likes: two clients of the public API, and
- * at the other end of all their connections the server of wire.h, whose answers the input changes.
+ * The Redis store end to end, against a server with arbitrary answers: two clients of the public
+ * API, and the server of wire.h at the other end of all their connections. The input changes its
+ * answers.
  *
- *   Every call ends within its time, and says a result that it may say.
- *   Who is told that it holds a lock was told so by the server: its token was in what it was given to read.
- *   As long as the server has not lied or forgotten, whatever was lost on the way, two do not hold a lock at once.
+ * - Every call ends within its time limit, with a result that is allowed for it.
+ * - A client that reports a hold has received it from the server: the token was in its answers.
+ * - While the server has not lied or lost data, two clients never hold a lock at once, whatever the
+ *   network loses.
  *
- * The input is the number of steps, two bytes for each, and then what becomes of the answers.
+ * The input is the number of steps, two bytes for each step, and then the changes of the answers.
  */
 #include "holdfast.h"
 #include "still.h"
@@ -21,9 +23,9 @@ static const char *const names[] = {"n", "m"};
 typedef struct held {
     hf_hold *hold;
     int client;
-    const char *name; /* NULL: of several */
+    const char *name; /* NULL: a hold of several names */
     uint32_t kind;
-    bool asked; /* and is yet to be told */
+    bool asked; /* the callback has not run yet */
 } held;
 
 static hf_client *clients[WIRE_CLIENTS];
@@ -31,7 +33,7 @@ static held holds[HOLDS_MAX];
 static hf_observer *observers[WIRE_CLIENTS];
 static bool broken; /* by an operator: its holder may not know yet */
 
-/* ---- What must be so ---- */
+/* ---- Invariants ---- */
 
 static void check_result(hf_result r) {
     FUZZ_CHECK(r >= HF_OK && r < HF_NO_QUORUM && r != HF_FORKED);
@@ -65,7 +67,7 @@ static void check_holds(void) {
     }
 }
 
-/* ---- Taking and letting go ---- */
+/* ---- Acquire and release ---- */
 
 static void let_go(held *h) {
     if (h->hold) check_result(hf_release(h->hold));
@@ -127,7 +129,7 @@ static void released(hf_result r, void *arg) {
 
 static int releases;
 
-/* ---- With what is held ---- */
+/* ---- Calls on a hold ---- */
 
 static void on_hold(uint8_t step, uint8_t arg) {
     held *h = &holds[arg % HOLDS_MAX];
@@ -146,7 +148,7 @@ static void on_hold(uint8_t step, uint8_t arg) {
     }
 }
 
-/* It leaves and comes back, to either client. */
+/* Export the hold, and let either client adopt it. */
 static void leave(int who, uint8_t arg) {
     char text[HF_EXPORT_MAX];
     held *h = &holds[arg % HOLDS_MAX];
@@ -161,7 +163,7 @@ static void leave(int who, uint8_t arg) {
     check_result(hf_adopt(clients[who], text, NULL, &h->hold));
 }
 
-/* ---- Beside ---- */
+/* ---- Latches, leaders and inspection ---- */
 
 static void latch(int who, uint8_t arg) {
     uint32_t left = 0, by = 1 + arg / 4;

@@ -9,7 +9,7 @@
 
 enum { LOOKS_MAX = 200000 };
 
-#define BEGIN_BOOT_NS INT64_C(1000000000000)       /* a while after the boot */
+#define BEGIN_BOOT_NS INT64_C(1000000000000)       /* some time after boot */
 #define BEGIN_UNIX_NS INT64_C(1800000000000000000) /* in 2027 */
 #define NS_PER_MS     INT64_C(1000000)
 #define NS_PER_S      INT64_C(1000000000)
@@ -52,7 +52,7 @@ void still_call_begins(void) {
     looks = 0;
 }
 
-/* A look at the clock takes a microsecond, as it would: moments are told apart. */
+/* Reading the clock takes a microsecond, as it would in reality, so that two readings differ. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ts) {
     passed_ns += 1000;
     int64_t ns = passed_ns + (clock == CLOCK_REALTIME ? BEGIN_UNIX_NS : BEGIN_BOOT_NS);
@@ -66,7 +66,7 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int ms) {
     do ready = __real_poll(fds, count, 0);
     while (ready == 0 && ms != 0 && on_idle && on_idle());
     if (ready != 0 || ms == 0) return ready;
-    FUZZ_CHECK(ms > 0); /* nobody else is there to wake it: a sleep without an end */
+    FUZZ_CHECK(ms > 0); /* nothing else can wake the process: it would sleep forever */
     still_pass_ms(ms);
     return 0;
 }

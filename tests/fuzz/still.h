@@ -1,9 +1,9 @@
 /*
- * Time that stands still. With --wrap the library's clock_gettime, poll, nanosleep and getrandom come here: a
- * moment passes only where the library would have slept, so that a wait of an hour takes no
- * time and ends at the same moment in every run; and chance is the same in every run.
+ * Fake time. With --wrap the library's clock_gettime, poll, nanosleep and getrandom come here. Time
+ * passes only where the library would have slept. So a wait of an hour takes no real time, and ends
+ * at the same moment in every run. Random numbers are also the same in every run.
  *
- * For clients without threads (HF_NO_THREAD), whose calls do all there is to do.
+ * For clients without threads (HF_NO_THREAD), whose calls do all the work.
  */
 #ifndef FUZZ_STILL_H
 #define FUZZ_STILL_H
@@ -11,18 +11,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Begin anew, at the same moment and with the same chance each time. */
+/* Start again, at the same time and with the same random numbers. */
 void still_begin(void);
 
 int64_t still_now_ms(void);
 int64_t still_unix_us(void);
 void still_pass_ms(int64_t ms);
 
-/* Called where poll has nothing to tell and would sleep; true: there may be something now. */
+/* Called where poll has no events and would sleep; true: check again, there may be events now. */
 typedef bool still_idle_fn(void);
 void still_on_idle(still_idle_fn *fn);
 
-/* A call that looks so often without any time passing does not end. */
+/* Call it before each library call. It aborts a call that polls very often without any time
+   passing. */
 void still_call_begins(void);
 
 #endif

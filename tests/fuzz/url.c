@@ -1,7 +1,7 @@
 /*
- * URLs, patterns, and options of all sizes: what a user, or a file that a user wrote, may hand to the library.
+ * URLs, patterns, and options of all sizes: input from a user, or from a file that a user wrote.
  *
- * The first byte says which; the rest is the text, or the bytes of the options.
+ * The first byte selects the kind; the rest is the text, or the bytes of the options.
  */
 #include "fuzz.h"
 
@@ -14,7 +14,7 @@
 
 #define SECRET "hunter2"
 
-/* What is good is whole and in its limits. */
+/* An accepted URL is complete and within its limits. */
 static void check_url(const hf__url *u) {
     FUZZ_CHECK(u->scheme <= HF__SCHEME_CLUSTER_TLS);
     FUZZ_CHECK(u->prefix && strlen(u->prefix) <= HF__PREFIX_MAX);
@@ -27,7 +27,7 @@ static void check_url(const hf__url *u) {
         FUZZ_CHECK(*u->hosts[i].name && u->hosts[i].port > 0 && u->hosts[i].port <= 65535);
 }
 
-/* A line for a person: one, short, and without what stands before the '@'. */
+/* A line for a person: a single, short line without credentials. */
 static void check_line(const char *text) {
     const char *line = hf_error_detail(), *secret = strstr(text, ":" SECRET "@");
     FUZZ_CHECK(*line && !strchr(line, '\n'));
@@ -36,7 +36,8 @@ static void check_line(const char *text) {
                    !strstr(line, SECRET "@"));
 }
 
-/* What is shown is a URL of the same store, without credentials; of a bad one, its scheme. */
+/* The printable form is a URL of the same store without credentials; for an invalid URL, its
+   scheme. */
 static void check_shown(const char *text, hf_result r) {
     hf__url url;
     char *shown = hf__url_shown(text), *again = hf__url_shown(shown);
@@ -83,7 +84,7 @@ static void try_pattern(input *in) {
 
 enum { BEYOND = 16 };
 
-/* The bytes of the input over zeros; pointers are none of what a caller gets wrong in this way. */
+/* Copies the bytes of the input over zeros. Pointers stay NULL: wrong pointers are not tested. */
 static size_t fill(input *in, void *to, size_t known) {
     size_t size = input_byte(in) % (known + BEYOND + 1), length = size;
     const uint8_t *from = input_bytes(in, &length);
@@ -109,7 +110,7 @@ static void use(hf_client *client, hf_options *options, size_t size, const char 
         FUZZ_CHECK(info->token == hf_fence(hold) && hf_remaining_ms(hold) <= HF_LEASE_MAX_MS);
         hf_info_free(info);
     }
-    options->wait_ms = 0; /* what it holds it may wait for as long as it likes */
+    options->wait_ms = 0; /* a held lock could be waited for without limit */
     r = hf_acquire_v(client, name, options, size, &again);
     FUZZ_CHECK((r == HF_OK) == (again != NULL));
     if (again) (void)hf_release(again);

@@ -14,11 +14,11 @@ typedef struct lane {
     int fd, peer; /* the library's end, and ours; 0: not in use */
     int client;
     rm_conn *conn;
-    hf__buffer pending; /* what is yet to be read */
-    hf__buffer told;    /* what was given to read */
-    size_t chunk;       /* so much of it at a time; 0: all */
-    bool closing;       /* when all is read */
-    bool mute;          /* nothing comes through any more, as of a network that is cut */
+    hf__buffer pending; /* not read yet */
+    hf__buffer told;    /* already read by the library */
+    size_t chunk;       /* bytes given at a time; 0: all */
+    bool closing;       /* once everything is read */
+    bool mute;          /* nothing passes any more, as on a cut network */
 } lane;
 
 wire_state wire;
@@ -49,15 +49,15 @@ static void drop(lane *l) {
     *l = (lane){0};
 }
 
-/* ---- Giving it to read ---- */
+/* ---- Passing answers to the library ---- */
 
-/* True: there is something new to read, if only the end. */
+/* True: there is something new to read, or the end of the stream. */
 static bool give(lane *l) {
     size_t length = l->pending.length;
     if (l->chunk && length > l->chunk) length = l->chunk;
     if (length) {
         ssize_t n = __real_send(l->peer, l->pending.data, length, MSG_NOSIGNAL);
-        if (n <= 0) return false; /* it reads nothing any more */
+        if (n <= 0) return false; /* the library has stopped reading */
         if (l->told.length + (size_t)n < TOLD_MAX)
             hf__buffer_add(&l->told, l->pending.data, (size_t)n);
         memmove(l->pending.data, l->pending.data + n, l->pending.length - (size_t)n);
@@ -76,9 +76,9 @@ static bool give_more(void) {
     return any;
 }
 
-/* ---- Changing it on its way ---- */
+/* ---- Changing answers on their way ---- */
 
-/* One byte of what the server has just said is another. */
+/* Change one byte of the server's last answer. */
 static void flip(lane *l, size_t from) {
     size_t length = l->pending.length - from, at = input_byte(&wire.control);
     uint8_t by = input_byte(&wire.control);
@@ -95,7 +95,7 @@ static void add_raw(lane *l) {
     wire.lied = true;
 }
 
-/* A number in it is another: the kind of lie that is understood. */
+/* Change a number in it: a lie that parses. */
 static void change_number(lane *l, size_t from) {
     uint8_t which = input_byte(&wire.control), digit = input_byte(&wire.control);
     size_t seen = 0;
@@ -111,11 +111,11 @@ static void change(lane *l, size_t from) {
     switch (input_byte(&wire.control) % 10) {
     case 1: l->chunk = 1 + input_byte(&wire.control) % 64u; break;
     case 2: flip(l, from); break;
-    case 3: /* in the midst of it */
+    case 3: /* in the middle of it */
         hf__buffer_cut(&l->pending, from + input_byte(&wire.control) % (l->pending.length - from));
         l->mute = true;
         break;
-    case 4: /* something else, or only what comes next */
+    case 4: /* replace it, or insert before what comes next */
         wire.lied = true;
         hf__buffer_cut(&l->pending, from);
         add_raw(l);
@@ -135,7 +135,7 @@ static void change(lane *l, size_t from) {
     }
 }
 
-/* What the server said to any of them, since a release may tell another. */
+/* Pass on the server's output to all clients, since one client's release may notify another. */
 static void carry(void) {
     for (size_t i = 0; i < LANES_MAX; i++) {
         lane *l = &lanes[i];
@@ -158,7 +158,7 @@ int __wrap_connect(int fd, const struct sockaddr *address, socklen_t length) {
     int ends[2];
     size_t i = 0;
     (void)length;
-    if (address->sa_family == AF_UNSPEC) { /* it is given up, and closed next */
+    if (address->sa_family == AF_UNSPEC) { /* the connection is given up, and closed next */
         errno = EINVAL;
         return -1;
     }
@@ -192,7 +192,7 @@ int __wrap_close(int fd) {
     return __real_close(fd);
 }
 
-/* ---- From outside ---- */
+/* ---- Interface ---- */
 
 void wire_begin(input control) {
     wire = (wire_state){.control = control};
@@ -202,7 +202,7 @@ void wire_begin(input control) {
 }
 
 void wire_end(void) {
-    for (size_t i = 0; i < LANES_MAX; i++) FUZZ_CHECK(!lanes[i].peer); /* all were closed */
+    for (size_t i = 0; i < LANES_MAX; i++) FUZZ_CHECK(!lanes[i].peer); /* all are closed */
     for (int i = 0; i < WIRE_CLIENTS; i++) hf__buffer_fini(&wire.past[i]);
     rm_fini(&wire.server);
 }
