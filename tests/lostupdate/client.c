@@ -1,4 +1,7 @@
-/* A process that updates the registers under the lock, and does not know that it is stopped now and then: see run.h. */
+/*
+ * A process that updates the registers under the lock, unaware that it is stopped now and then. See
+ * run.h.
+ */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,13 +12,13 @@
 
 enum { THINK_MS = 50, THINK_MORE_MS = 300 };
 
-/* Where its own word ends: now, and what it says remains. */
+/* The client's own deadline: now plus the time that it reports as remaining. */
 static int64_t deadline_us(const hf_hold *hold) {
     int64_t now = t_now_us();
     return now + 1000 * hf_remaining_ms(hold);
 }
 
-/* Computing the new value. Meanwhile the keeper renews, and the stay lasts longer. */
+/* Computes the new value. Meanwhile the background thread renews, and the hold lasts longer. */
 static void think(const hf_hold *hold, stay *here) {
     int ms = THINK_MS + rand() % THINK_MORE_MS;
     for (int i = 0; i < ms; i++) {
@@ -26,7 +29,7 @@ static void think(const hf_hold *hold, stay *here) {
     }
 }
 
-/* As somebody would who believes in his check: it says held, and he goes to work. */
+/* Trusts its check, as a naive program would: if hf_held says yes, it updates. */
 static void update(visitor *v, int fd, const hf_hold *hold, stay *here) {
     uint64_t token = hf_fence(hold);
     uint32_t open = 0, fenced = 0;
@@ -51,7 +54,7 @@ static void visit(visitor *v, hf_client *client, int fd) {
     stay *here = &v->stay[v->stays];
     *here = (stay){t_now_us(), 0, hf_fence(hold)};
     here->to_us = deadline_us(hold);
-    if (here->to_us > here->from_us) v->stays++; /* else it was over when it came */
+    if (here->to_us > here->from_us) v->stays++; /* otherwise it was over when it arrived */
     update(v, fd, hold, here);
     int64_t now = t_now_us();
     if (now < here->to_us) here->to_us = now;

@@ -1,11 +1,14 @@
 /*
- * lostupdate PLACE [SECONDS [SEED]]: five processes update a register under one lock with a lease of 2 s, while each is
- * stopped about every 5 s for longer than that (F2, F3). After Jepsen's test of etcd's locks.
+ * lostupdate PLACE [SECONDS [SEED]]: five processes update a register under one lock with a lease
+ * of 2 s. Each is stopped about every 5 s for longer than the lease (F2, F3). After Jepsen's test
+ * of etcd's locks.
  *
- * Each reads the register, checks that it holds the lock, computes for a while, and writes. One that was
- * stopped in between writes late, over what others wrote meanwhile: no lease can prevent that. A register that checks tokens
- * refuses it. The run fails if that one loses an acknowledged update, if two were inside at once by their own deadlines, or
- * if tokens do not grow.
+ * Each process reads the register, checks that it holds the lock, computes for a while, and writes.
+ * A process that was stopped in between writes late, over updates that others made meanwhile: no
+ * lease can prevent that. A register that checks tokens refuses the late write.
+ *
+ * The run fails if the checking register loses an acknowledged update, if two processes were inside
+ * at once by their own deadlines, or if tokens do not grow.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +36,7 @@ static unsigned seed;
 typedef struct victim {
     t_proc *process;
     bool stopped;
-    int64_t next_ms; /* when to stop it, or to let it go on */
+    int64_t next_ms; /* when to stop it, or to continue it */
     int stops;
 } victim;
 
@@ -49,7 +52,7 @@ static void turn(victim *v, int64_t now) {
     v->next_ms = now + (v->stopped ? FOR_MS + rand() % FOR_MORE_MS : about(EVERY_MS));
 }
 
-/* How often somebody was stopped. */
+/* Returns how many times a process was stopped. */
 static int stop_and_go(victim *victims, int64_t until_ms) {
     int stops = 0;
     for (int64_t now; (now = t_now_ms()) < until_ms; t_sleep_ms(5))
@@ -61,14 +64,14 @@ static int stop_and_go(victim *victims, int64_t until_ms) {
     return stops;
 }
 
-/* ---- What became of it ----------------------------------------------------------------------- */
+/* ---- Results --------------------------------------------------------------------------------- */
 
 static int by_begin(const void *a, const void *b) {
     const stay *x = a, *y = b;
     return (x->from_us > y->from_us) - (x->from_us < y->from_us);
 }
 
-/* Stays of all clients in order; freed by the caller. */
+/* The holds of all clients in order; freed by the caller. */
 static stay *all_stays(const shared *s, int *count) {
     int n = 0;
     for (int i = 0; i < CLIENTS; i++) n += s->visitors[i].stays;
@@ -114,7 +117,7 @@ static figures figures_of(const shared *s, int stops) {
     return f;
 }
 
-/* One line that a script can read. */
+/* Prints one line that a script can parse. */
 static void print(const figures *f) {
     printf("place=%s seconds=%d seed=%u stops=%d holds=%d lost_holds=%d unsure=%d troubled=%d "
            "open_acknowledged=%u open_lost=%u fenced_acknowledged=%u fenced_lost=%u refused=%u "

@@ -1,4 +1,4 @@
-/* Where the lock is: see run.h. */
+/* The servers or directories that the lock is in: see run.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #define OPTIONS "?lease=2s&outage=30s"
 
-enum { NODES = 3, YOUNG_S = 4 /* lease, a second that is not counted, and one that is rounded */ };
+enum { NODES = 3, YOUNG_S = 4 /* the lease, a second that is not counted, and one for rounding */ };
 
 static char url[2048];
 static t_redis *redis;

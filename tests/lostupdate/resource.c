@@ -1,4 +1,7 @@
-/* The resource that is updated: see run.h. It keeps what the processes share, and nobody else touches it. */
+/*
+ * The resource that is updated: see run.h. It runs in its own process, and only it changes the
+ * registers.
+ */
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,10 +21,9 @@ typedef struct answer {
     uint32_t version;
 } answer;
 
-/*
- * A read shows its token, too. If only writes did, one that was paused could write after the next holder has read, and
- * before that one writes: with the highest token so far, and in vain.
- */
+/* A read also presents its token. If only writes did, a paused process could still write between
+   the next holder's read and write. Its token would be the highest so far, and the update would be
+   lost. */
 static bool may(reg *r, const request *q) {
     if (q->which != FENCED) return true;
     if (q->token < r->highest) {
@@ -85,7 +87,7 @@ bool resource_write(int fd, int which, uint64_t token, uint32_t base) {
     return ask(fd, &(request){.which = which, .write = true, .base = base, .token = token}).done;
 }
 
-/* What is in the final value is what it was based on, and so on. */
+/* The final value contains its version, the version that it was based on, and so on. */
 uint32_t resource_lost(const reg *r) {
     uint32_t kept = 0;
     for (uint32_t v = r->current; v; v = r->parent[v]) kept++;

@@ -1,4 +1,4 @@
-/* See calls.h. A failing_NAME is what NAME is called in the library's object. */
+/* See calls.h. In the library's object, failing_NAME replaces calls of NAME. */
 #include "calls.h"
 
 #include <dirent.h>
@@ -36,7 +36,7 @@ const char *calls_name(int kind) {
     return names[kind];
 }
 
-/* A function of its own, to break on: its caller's caller is the call that fails. */
+/* A separate function, for a breakpoint: the caller of its caller makes the call that fails. */
 static bool fails(int kind, int error) {
     calls *c = calls_shared;
     if (!c || t_exempt() || !atomic_load(&c->armed)) return false;
@@ -110,7 +110,8 @@ FAILING_INT(ENOMEM, poll, (struct pollfd * fds, nfds_t count, int ms), (fds, cou
 FAILING_INT(EMFILE, eventfd, (unsigned start, int flags), (start, flags))
 FAILING_SIZE(EIO, read, (int fd, void *to, size_t n), (fd, to, n))
 
-/* What wakes a thread of ours is a number written to an eventfd, which cannot fail: full, it is readable. */
+/* Threads are woken by a number written to an eventfd. This write cannot fail: a full eventfd is
+   readable. */
 ssize_t failing_write(int fd, const void *from, size_t n);
 ssize_t failing_write(int fd, const void *from, size_t n) {
     if (n != sizeof(uint64_t) && fails(CALLS_write, EAGAIN)) return -1;
@@ -175,7 +176,7 @@ int failing_fcntl(int fd, int what, ...) {
     return fails(CALLS_fcntl, ENOLCK) ? -1 : fcntl(fd, what, arg);
 }
 
-/* The twins for 64 bits, which is what is called where off_t has them: here they are the same. */
+/* The 64-bit variants, which are called where off_t has 64 bits: here they are the same. */
 #define TWIN(type, name, parameters) \
     type failing_##name##64 parameters __attribute__((alias("failing_" #name)))
 

@@ -1,4 +1,4 @@
-/* See deeds.h. Done by rand(), which the run's seed was given to. */
+/* See fault_injector.h. Choices come from rand(), seeded with the run's seed. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +69,7 @@ static void end_connections(deeds *d, int store) {
     say(d, "%s: ended %d connections of type %s", name_of(store), (int)ended, type);
 }
 
-/* F25: of the server that may lose its data; the other one is stopped. */
+/* F25: flush the server that may lose its data; stop the other one. */
 static void flush(deeds *d, int store) {
     if (store != SOAK_WIPED) {
         stop_server(d, store);
@@ -99,7 +99,8 @@ void deeds_start_worker(deeds *d, int process) {
     d->workers[process] = t_proc_start(worker_run, &options);
 }
 
-/* F46: no word is left of a process that is about to be killed; its files are free at once. */
+/* F46: a process that will be killed is removed from the ledger first; its files are free at
+   once. */
 static void kill_worker(deeds *d, int store) {
     int process = SOAK_PROCESSES - 1 - chance(SOAK_MORTAL);
     (void)store;
@@ -110,7 +111,7 @@ static void kill_worker(deeds *d, int store) {
     deeds_start_worker(d, process);
 }
 
-/* F3: at times for longer than a lease. */
+/* F3: sometimes for longer than a lease. */
 static void stop_worker(deeds *d, int store) {
     int process = chance(SOAK_PROCESSES), ms = 100 + chance(CLIENT_STOP_MS);
     (void)store;

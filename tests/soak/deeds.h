@@ -1,4 +1,4 @@
-/* What is done to servers and processes during a soak. */
+/* The faults that a soak injects into servers and processes. */
 #ifndef HF_SOAK_DEEDS_H
 #define HF_SOAK_DEEDS_H
 
@@ -10,14 +10,14 @@ typedef struct deeds {
     t_redis *servers[2]; /* SOAK_KEPT, SOAK_WIPED */
     t_proc *workers[SOAK_PROCESSES];
     int64_t began_ms;
-    FILE *log; /* what was done, and when */
+    FILE *log; /* time and kind of each fault */
     int done;
 } deeds;
 
-/* Something, by chance; all is complete again when it returns. */
+/* Inject one random fault; servers and processes run again when it returns. */
 void deeds_do(deeds *d);
 
-/* A process of the soak, for the first time or again. */
+/* Start a process of the soak, for the first time or again. */
 void deeds_start_worker(deeds *d, int process);
 
 #endif

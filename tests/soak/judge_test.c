@@ -1,4 +1,4 @@
-/* That a soak can fail: what its judge and its ledger say of runs that went wrong. */
+/* Shows that a soak can fail: the verdicts of its judge and its ledger on runs that went wrong. */
 #include <stdlib.h>
 
 #include "judge.h"
@@ -9,7 +9,8 @@
 
 enum { SAMPLES = 400 };
 
-/* A figure that warms up during the first quarter, swings, and grows by `step` with every sample. */
+/* A figure that warms up during the first quarter, swings, and grows by `step` with every
+   sample. */
 static judge_verdict judged(double step, double factor, double slack) {
     judge_series s = {0};
     for (int i = 0; i < SAMPLES; i++) {
@@ -32,7 +33,7 @@ static void test_what_grows_slowly_is_not(void **state) {
     assert_true(judged(-0.2, 1, 0).flat);
 }
 
-/* As when a process is stopped while it is looked at, or its server away. */
+/* For example samples taken while a process is stopped, or its server is away. */
 static void test_a_few_wild_samples_do_not_matter(void **state) {
     judge_series s = {0};
     (void)state;
@@ -69,7 +70,7 @@ static ledger_stay stay_of(uint32_t kind, int64_t ms) {
     return (ledger_stay){.name = 3, .kind = kind, .until_us = t_now_us() + ms * 1000};
 }
 
-/* Whether the second is found to be where the first is, who stays for so long. */
+/* Whether an overlap is found when the second enters while the first stays inside for `ms`. */
 static bool meet(uint32_t first, int64_t ms, uint32_t second) {
     int other = -1;
     ledger_stay a = stay_of(first, ms), b = stay_of(second, 60000);
@@ -116,7 +117,7 @@ static void test_who_has_left_or_died_is_not_inside(void **state) {
     assert_false(ledger_overlaps(book, 2, &b, 0, &other));
 }
 
-/* The store has forgotten the one, who cannot know it yet. */
+/* The store has lost the first one's lock, and its holder cannot know it yet. */
 static void test_a_wipe_excuses_who_was_inside_before(void **state) {
     int other;
     ledger_stay a = stay_of(HF_MUTEX, 60000), b = a;

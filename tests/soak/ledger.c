@@ -4,7 +4,7 @@
 #include "holdfast.h"
 #include "t_time.h"
 
-/* What was found of another's record, to be looked at again. */
+/* What was read from another slot's record, to be compared with a second reading. */
 typedef struct sight {
     const ledger_record *record;
     unsigned version;
@@ -26,7 +26,7 @@ void ledger_enter(ledger *l, int slot, int record, const ledger_stay *stay) {
     atomic_fetch_add(&r->version, 1);
 }
 
-/* No new version: who was inside before is inside now. */
+/* The version stays the same: the same stay is inside before and after. */
 void ledger_extend(ledger *l, int slot, int record, int64_t until_us) {
     atomic_store(&l->slots[slot].records[record].until_us, until_us);
 }
@@ -52,7 +52,7 @@ static bool excludes(uint32_t kind, uint32_t other) {
     return kind == HF_UPGRADABLE && other == HF_UPGRADABLE;
 }
 
-/* Whether the record is of somebody who matters to the stay. */
+/* Whether the record conflicts with the stay. */
 static bool look(const ledger_record *r, const ledger_stay *stay, unsigned wipes, sight *seen) {
     seen->record = r;
     seen->version = atomic_load(&r->version);
@@ -76,7 +76,7 @@ static int look_around(ledger *l, int slot, const ledger_stay *stay, unsigned wi
     return count;
 }
 
-/* It stood there at `now` as it did before; and its process was not killed since. */
+/* Whether the record is unchanged and valid at `now`, and its process has not been killed since. */
 static bool still_so(ledger *l, const sight *seen, int64_t now_us) {
     return seen->until_us > now_us && atomic_load(&seen->record->version) == seen->version &&
            !atomic_load(&l->slots[seen->slot].dead);

@@ -1,9 +1,9 @@
 /*
- * See left.h. Every visit and every client that was closed adds to it what it does not give back, so that a few
- * bytes of each are seen, also in a run that is too short for a trend. What may be left:
+ * See leftovers.h. Every visit and every closed client adds the resources that it does not free. So
+ * a few bytes for each are visible even in a run that is too short for a trend. Allowed leftovers:
  *
- * - heap: 16 KiB, for malloc's second arena, what the C library keeps for threads that have ended, and
- *   which descriptors are ours (src/store/file/clofork.c): some 4 KiB, once for each process.
+ * - heap: 16 KiB, for malloc's second arena, memory that the C library keeps for ended threads, and
+ *   the list of our descriptors (src/store/file/clofork.c): some 4 KiB, once for each process.
  * - descriptors: none.
  */
 #include "left.h"
@@ -18,7 +18,7 @@ enum { HEAP_MAX = 16 * 1024, CLOSING_MS = 10000, LOOK_EVERY_MS = 50 };
 
 static long long heap_before, fds_before;
 
-/* With what is so large that it has pages of its own. */
+/* Includes large blocks that have their own mappings. */
 static long long heap_in_use(void) {
     struct mallinfo2 all = mallinfo2();
     return (long long)(all.uordblks + all.hblkhd);
@@ -41,7 +41,7 @@ long long left_heap(void) {
     return heap_in_use() - heap_before;
 }
 
-/* A thread that nobody waits for may still be about to end. */
+/* A detached thread may still be about to end. */
 void left_end(soak_process *p) {
     int64_t end_ms = t_now_ms() + CLOSING_MS;
     while (descriptors() > fds_before && t_now_ms() < end_ms) t_sleep_ms(LOOK_EVERY_MS);
@@ -56,7 +56,7 @@ int left_judge(soak *s) {
     for (int i = 0; i < SOAK_PROCESSES; i++) {
         soak_process *p = &s->processes[i];
         long long of_heap = atomic_load(&p->heap_left), of_fds = atomic_load(&p->fds_left);
-        if (!atomic_load(&p->closed)) continue; /* that it did not end well is told elsewhere */
+        if (!atomic_load(&p->closed)) continue; /* its bad end is reported elsewhere */
         closed++;
         if (of_heap > heap) heap = of_heap;
         if (of_fds > fds) fds = of_fds;

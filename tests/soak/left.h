@@ -1,22 +1,22 @@
 /*
- * What a process has that it did not have before it opened its first client: bytes of the heap and
- * descriptors. When all of them are closed that must be nothing.
+ * Resources that a process has and did not have before it opened its first client: heap bytes and
+ * descriptors. When all clients are closed there must be none.
  */
 #ifndef HF_SOAK_LEFT_H
 #define HF_SOAK_LEFT_H
 
 #include "soak.h"
 
-/* This process begins; what it has now is what it counts from. */
+/* This process begins; its present resources are the baseline. */
 void left_begin(void);
 
-/* Bytes in use, beyond those. */
+/* Bytes in use beyond the baseline. */
 long long left_heap(void);
 
-/* All is closed: say in `p` what is left. */
+/* All clients are closed: store in `p` what is left. */
 void left_end(soak_process *p);
 
-/* Print the worst of all processes; how many have left too much. */
+/* Print the worst process; returns how many have left too much. */
 int left_judge(soak *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* One thread of a soak, and what it does again and again: a visit. */
+/* One thread of a soak. It makes one visit after another. */
 #ifndef HF_SOAK_MATE_H
 #define HF_SOAK_MATE_H
 
@@ -7,27 +7,27 @@
 
 typedef struct mate {
     soak *s;
-    hf_client *client; /* its own, or one that two share */
+    hf_client *client; /* its own, or shared by two threads */
     int store, slot, process, index;
     unsigned chance;
-    atomic_int told;           /* how often on_lost has been called in this visit */
-    struct gathered *gathered; /* what a planted bug keeps until the end */
+    atomic_int told;           /* calls of on_lost during this visit */
+    struct gathered *gathered; /* memory that a planted bug keeps until the end */
 } mate;
 
-/* Chance, by the run's seed: 0 to below - 1. */
+/* A random number from the run's seed: 0 to below - 1. */
 int mate_chance(mate *m, int below);
 
-/* One visit of some kind, with all that is checked about it. */
+/* One visit of a random kind, with all its checks. */
 void mate_visit(mate *m);
 
-/* A round of the latch that this one counts down, and waiting for one. */
+/* Count down one round of a latch, and wait for one. */
 void mate_count_round(mate *m, int gate);
 void mate_await_round(mate *m, int gate);
 
-/* Whether a result says no more than that the store was away. */
+/* Whether a result only means that the store was away. */
 bool mate_is_away(mate *m, hf_result result);
 
-/* A wait begins, and is over; it goes on over attempts that fail. */
+/* A wait begins, and ends; it continues over attempts that fail. */
 void mate_waits(mate *m, const char *name);
 void mate_served(mate *m);
 
@@ -36,27 +36,27 @@ enum { STAY_NAMES = LEDGER_RECORDS };
 
 typedef struct stay {
     hf_hold *hold;
-    int count; /* of the names */
+    int count; /* number of names */
     ledger_stay at[STAY_NAMES];
-    unsigned wipes_granted; /* of the store, when it was granted */
+    unsigned wipes_granted; /* of the store, at the time of the grant */
     int64_t wiped_ms;       /* when a wipe was first seen, 0: not yet */
 } stay;
 
-/* Options of a visit that waits, with on_lost of this mate. */
+/* Options of a visit that waits, with this thread's on_lost. */
 hf_options stay_options(mate *m, uint32_t kind);
 
-/* Ask again until it is granted; false: it was not to be had within wait_ms. */
+/* Try until it is granted; false: it was not granted within wait_ms. */
 bool stay_acquire(mate *m, stay *st, const char *const *names, const hf_options *options);
 
-/* Inside for so long, or until it is lost; what must not be is noticed. */
+/* Stay inside for `ms`, or until the lock is lost; reports violations. */
 void stay_inside(mate *m, stay *st, int64_t ms);
 
-/* It has become another kind, with another token. */
+/* The hold has changed to another kind, with another token. */
 void stay_becomes(mate *m, stay *st, uint32_t kind);
 
 void stay_release(mate *m, stay *st);
 
-/* What a planted bug has gathered is given back: only its growth can be seen. */
+/* Free what a planted bug has collected: only its growth can be seen. */
 void stay_forget(mate *m);
 
 #endif

@@ -1,4 +1,4 @@
-/* The names of a soak, and its list of what must not be. */
+/* The names of a soak, and its list of violations. */
 #include <stdarg.h>
 #include <stdio.h>
 

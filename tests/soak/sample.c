@@ -1,19 +1,19 @@
 /*
- * See sample.h. What may grow, and why:
+ * See sample.h. How much each figure may grow, and why:
  *
- * - heap in use, as malloc counts it: the figure that a leak shows in first. It swings with what is under
- *   way and with connections, not with time. One process: 5 % and 128 KiB; all together, where that evens
- *   out: 2 % and 4 KiB each. In an hour that is 6 bytes lost with every visit.
- * - Pss: what the system gave, with holes in the heap that are not handed back. One process: 15 % and
- *   1 MiB; all together: 10 % and 1 MiB.
- * - descriptors: a client that has waited keeps a second connection and a few to be woken by, one on files
- *   some locks that it may want again, all until it is closed, so that those of one process swing by fifty.
- *   One process: 60. All together: 8 each (112); in three recorded hours the last quarter had 5 less, 44 more and
- *   95 less than the second, with nothing lost. That nothing stays when a client is closed is seen exactly, at
- *   the end: left.c.
- * - memory and keys of a server: 10 % and 1 MiB, 10 % and 100 keys: clients come and go, and the keys
- *   of one that was killed live on for some minutes.
- * - files: 10 % and 30. Those of clients that were killed are there until the next sweep.
+ * - heap in use, as malloc counts it: a leak shows here first. It changes with current operations
+ *   and connections, not with time. One process: 5 % and 128 KiB. All together, where the changes
+ *   even out: 2 % and 4 KiB each. In an hour that is 6 bytes lost with every visit.
+ * - Pss: memory that the system gave, with holes in the heap that are not returned. One process:
+ *   15 % and 1 MiB; all together: 10 % and 1 MiB.
+ * - descriptors: a client that has waited keeps a second connection and a few descriptors for
+ *   wake-ups. A client on files keeps some lock files open. All stay until the client is closed, so
+ *   the descriptors of one process vary by fifty. One process: 60. All together: 8 each (112). In
+ *   three recorded hours the last quarter had 5 less, 44 more and 95 less than the second, with
+ *   nothing lost. leftovers.c checks exactly that nothing stays when a client is closed.
+ * - memory and keys of a server: 10 % and 1 MiB, 10 % and 100 keys. Clients come and go, and the
+ *   keys of a killed client stay for some minutes.
+ * - files: 10 % and 30. The files of killed clients stay until the next sweep.
  */
 #include "sample.h"
 
@@ -37,7 +37,7 @@ void samples_begin(samples *m, FILE *csv, const char *directory) {
     fprintf(csv, "seconds,of,pss_kib,rss_kib,heap_kib,descriptors,server_bytes,keys,files\n");
 }
 
-/* A field of a file of lines "Name:   123 kB"; -1: there is none, the process is gone. */
+/* A field of a file with lines "Name:   123 kB"; -1: not found, the process is gone. */
 static double field_of(const char *path, const char *field) {
     char line[256];
     double value = -1;
@@ -111,7 +111,7 @@ static int say(const char *what, const char *unit, judge_verdict v) {
     return v.flat ? 0 : 1;
 }
 
-/* The process that comes nearest to what is allowed stands for all. */
+/* Reports the process that is nearest to the limit. */
 static int judge_worst(const samples *m, int figure) {
     const allowance *a = &allowed[figure];
     char what[64];

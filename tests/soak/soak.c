@@ -1,13 +1,20 @@
 /*
- * soak HOURS [SEED [FOLDER [PLANT]]]: hundreds of clients in twenty processes take locks of all kinds on
- * three stores, while every few seconds something is done to a server or a process. Prints a line a minute
- * and what came of it; into FOLDER go samples.csv (memory, descriptors, keys) and deeds.log (what was
- * done to whom). PLANT is `leak`, `descriptor`, `gather` or `double`: a run that must fail.
+ * soak HOURS [SEED [FOLDER [PLANT]]]: hundreds of clients in twenty processes use locks of all
+ * kinds on three stores, while every few seconds a fault hits a server or a process. Prints a line
+ * a minute, and the results. FOLDER receives samples.csv (memory, descriptors, keys) and deeds.log
+ * (the injected faults). PLANT is `leak`, `descriptor`, `gather` or `double`: a run that must fail.
  *
- * It fails if two are inside at once by their own deadlines, a token does not grow, a wait takes more than
- * a minute, a loss is not told, a process ends, a figure grows (sample.c), a process has something left when
- * its clients are closed (left.c), or a key stays (B30). The checks are in stay.c and visits.c, at every
- * single stay.
+ * The run fails if
+ * - two are inside at once by their own deadlines,
+ * - a token does not grow,
+ * - a wait takes more than a minute,
+ * - a loss is not reported,
+ * - a process ends,
+ * - a figure grows (sample.c),
+ * - a process has resources left when its clients are closed (leftovers.c), or
+ * - a key stays (B30).
+ *
+ * The checks are in stay.c and visits.c, and run for every single stay.
  */
 #include <errno.h>
 #include <ftw.h>
@@ -26,7 +33,7 @@
 
 enum {
     SAMPLE_EVERY_MS = 5000,
-    CALM_MS = 6000, /* between two deeds, at most */
+    CALM_MS = 6000, /* between two faults, at most */
     STARTING_MS = 60000,
     END_MS = 150000,
     KEYS_GONE_MS = 180000,
@@ -75,7 +82,7 @@ static bool all_beat(const soak *s) {
 }
 
 static void start(soak *s, deeds *d, const char *directory) {
-    /* Its file stays short, or it would take ever longer to be back. */
+    /* Keeps the append-only file short; otherwise each restart would take longer. */
     const char *config[] = {"auto-aof-rewrite-min-size 4mb", NULL};
     d->servers[SOAK_KEPT] = t_redis_start(&(t_redis_options){.appendonly = true, .config = config});
     d->servers[SOAK_WIPED] = t_redis_start(NULL);
@@ -86,7 +93,7 @@ static void start(soak *s, deeds *d, const char *directory) {
 
 /* ---- While it runs --------------------------------------------------------------------------- */
 
-/* Waits that have not come to an end, and processes that say nothing. */
+/* Reports waits that have not ended, and processes that have stopped reporting. */
 static void check_waits(soak *s) {
     int64_t now_ms = t_now_ms();
     for (int i = 0; i < SOAK_PROCESSES * SOAK_THREADS; i++) {
@@ -94,7 +101,8 @@ static void check_waits(soak *s) {
         if (!since_ms || now_ms - since_ms < SOAK_WAIT_MAX_MS) continue;
         soak_violated(s, "slot %d waits for %s, for %lld ms", i, s->waiting_for[i],
                       (long long)(now_ms - since_ms));
-        atomic_store(&s->waiting_since_ms[i], now_ms); /* told once a minute, not with every look */
+        /* report it once a minute, not with every check */
+        atomic_store(&s->waiting_since_ms[i], now_ms);
     }
     for (int i = 0; i < SOAK_PROCESSES; i++) {
         if (now_ms - atomic_load(&s->processes[i].beat_ms) < BEAT_MAX_MS) continue;
@@ -103,7 +111,7 @@ static void check_waits(soak *s) {
     }
 }
 
-/* As they come: a run that goes on for hours is looked at meanwhile. */
+/* Printed as they come, because a long run is watched meanwhile. */
 static void print_notes(soak *s, const deeds *d) {
     static int printed;
     int violations = atomic_load(&s->violations);
@@ -164,7 +172,7 @@ static void end_workers(soak *s, deeds *d) {
     }
 }
 
-/* What may stay, for a time: fences and latches. */
+/* Keys that may stay for a limited time: fences and latches. */
 static bool may_stay(t_redis *server, const redisReply *key) {
     bool kept = key->len > 3 && (!strcmp(key->str + key->len - 3, "}:f") ||
                                  !strcmp(key->str + key->len - 3, "}:l"));
@@ -183,7 +191,7 @@ static bool is_clean(t_redis *server, char *left, size_t size) {
     return clean;
 }
 
-/* B30: what processes that were killed have left goes with its lifetime. */
+/* B30: keys that killed processes have left expire. */
 static void check_keys(soak *s, deeds *d) {
     char left[256] = "";
     for (int i = 0; i < 2; i++) {
@@ -231,7 +239,7 @@ static void print_counts(soak *s, deeds *d, double seconds) {
            s->longest_for);
 }
 
-/* A figure that grows counts where the run was long enough to come to rest: see sample.c. */
+/* Growth fails the run only if it was long enough for stable figures: see sample.c. */
 static bool print_verdict(int violations, int left, int grown) {
     bool long_enough = hours >= SAMPLE_HOURS_MIN;
     bool failed = violations || left || (grown && long_enough);
@@ -288,11 +296,9 @@ static int plant_of(const char *text) {
     return 0;
 }
 
-/*
- * Without malloc's caches for each thread, and with two arenas: what stands in a cache counts as in use, and
- * forty threads of a process fill theirs over hours, with nothing lost. They must be off before the program
- * begins.
- */
+/* Runs the program again without malloc's per-thread caches, and with two arenas. Cached blocks
+   count as in use, and forty threads of a process fill their caches over hours without any leak.
+   These settings must be in place before the program begins. */
 static void measure_exactly(char **argv) {
     (void)mallopt(M_ARENA_MAX, 2);
     if (getenv("GLIBC_TUNABLES")) return;

@@ -1,7 +1,8 @@
 /*
- * A stay inside one lock, or several: written to the ledger, watched, and ended. What is checked here is so
- * of every kind: nobody beside it who must not be, a token that grows, a loss that is told within a lease of
- * a wipe, no release that is "done" of what the store had forgotten, no word of a loss that was none.
+ * A stay inside one lock or several: recorded in the ledger, watched, and ended. These checks apply
+ * to every kind: no conflicting stay at the same time, a token that grows, a loss that is reported
+ * within a lease of a wipe, no successful release of a lock that the store had lost, and no report
+ * of a loss that did not happen.
  */
 #include <stdlib.h>
 
@@ -56,7 +57,7 @@ static void enter(mate *m, stay *st) {
     }
 }
 
-/* One attempt to have the names, one or several. */
+/* One attempt to acquire the names. */
 static hf_result ask(mate *m, stay *st, const char *const *names, const hf_options *options) {
     hf_request requests[STAY_NAMES];
     if (st->count == 1) return hf_acquire(m->client, names[0], options, &st->hold);
@@ -74,7 +75,8 @@ bool stay_acquire(mate *m, stay *st, const char *const *names, const hf_options 
     hf_result result;
     mate_waits(m, names[0]);
     for (;;) {
-        atomic_store(&m->told, 0); /* of several names one may have been lost before all were had */
+        /* one of several names may have been lost before all were held */
+        atomic_store(&m->told, 0);
         remember_wipes(m, st);
         result = ask(m, st, names, options);
         if (!mate_is_away(m, result) && result != HF_LOST) break;
@@ -92,12 +94,12 @@ bool stay_acquire(mate *m, stay *st, const char *const *names, const hf_options 
     return true;
 }
 
-/* Whether a wipe has begun and ended since it was granted. */
+/* Whether a wipe has begun and ended since the grant. */
 static bool was_wiped(mate *m, const stay *st) {
     return atomic_load(&m->s->wipes[m->store]) / 2 > (st->wipes_granted + 1) / 2;
 }
 
-/* The clock is read before hf_held: should the process be stopped between, no harm is done. */
+/* The clock is read before hf_held: a stop of the process between the two does no harm. */
 static void check_loss_is_told(mate *m, stay *st) {
     int64_t now_ms = t_now_ms();
     if (!st->wiped_ms && was_wiped(m, st)) st->wiped_ms = now_ms;
@@ -128,7 +130,7 @@ struct gathered {
     char bytes[LEAK_BYTES];
 };
 
-/* As a table that remembers every visit, and is freed with its client. */
+/* Grows like a table that remembers every visit, and is freed with its client. */
 static void gather(mate *m) {
     struct gathered *one = malloc(sizeof *one);
     if (!one) return;
@@ -144,7 +146,7 @@ void stay_forget(mate *m) {
     }
 }
 
-/* What a user would do who forgets to give back. */
+/* Plants the bug of a user who forgets to free something. */
 static void plant(mate *m) {
     if (m->s->plant == SOAK_PLANT_LEAK) {
         char *leaked = malloc(LEAK_BYTES);

@@ -1,4 +1,4 @@
-/* What a mate does: one visit of a kind that chance chooses. */
+/* The visits of a soak's thread, chosen at random. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 enum {
     SHORT_MS = 80,
-    LONG_MS = 7000, /* more than a lease */
+    LONG_MS = 7000, /* longer than a lease */
     UPGRADE_MS = 10000,
     TIMED_MS = 200,
     DEPTH_MAX = 4,
@@ -20,7 +20,8 @@ int mate_chance(mate *m, int below) {
     return (int)((m->chance >> 8) % (unsigned)below);
 }
 
-/* A client whose every exchange so far was held up by a stop takes its store for too slow. */
+/* If all exchanges of a client so far met a stopped server, the client reports its store as too
+   slow. */
 static bool is_slow(hf_result result) {
     return result == HF_INVALID && strstr(hf_error_detail(), "round trips");
 }
@@ -76,7 +77,7 @@ static void visit_mutex(mate *m) {
     stay_release(m, &st);
 }
 
-/* The owner enters again: the same ownership, under its token. */
+/* The owner enters again: the same ownership, with the same token. */
 static void visit_again(mate *m) {
     char name[SOAK_NAME_ROOM];
     hf_hold *again[DEPTH_MAX] = {NULL};
@@ -122,7 +123,7 @@ static void visit_permits(mate *m) {
 
 /* ---- Readers and writers --------------------------------------------------------------------- */
 
-/* It writes for a while, and reads on. */
+/* Write for a while, then read again. */
 static void upgrade(mate *m, stay *st) {
     hf_result result = hf_upgrade(st->hold, UPGRADE_MS);
     if (result != HF_OK) return;
@@ -168,7 +169,7 @@ static void visit_many(mate *m) {
 
 /* ---- Leading --------------------------------------------------------------------------------- */
 
-/* The value says under which token it was said: see observe() of worker.c. */
+/* The value contains the token under which it was proclaimed: see check_leader() of worker.c. */
 static void visit_lead(mate *m) {
     char name[SOAK_NAME_ROOM], value[32];
     stay st;
@@ -213,7 +214,7 @@ void mate_count_round(mate *m, int gate) {
     }
 }
 
-/* Who is let go has seen a round end that began no earlier than the last that was set before. */
+/* The wait must end with a round that began no earlier than the last one set before the wait. */
 void mate_await_round(mate *m, int gate) {
     soak_gate *g = &m->s->gates[gate];
     char name[SOAK_NAME_ROOM];
@@ -237,7 +238,7 @@ static void visit_latch(mate *m) {
 
 /* ---- All ------------------------------------------------------------------------------------- */
 
-/* Somebody who goes in without asking: the ledger must notice. */
+/* Enter without acquiring: the ledger must notice. */
 static void barge(mate *m) {
     char name[SOAK_NAME_ROOM];
     stay st;

@@ -12,9 +12,9 @@
 #include "t_time.h"
 
 enum {
-    PAUSE_MS = 8000, /* between two visits, at most: the load is to be modest */
+    PAUSE_MS = 8000, /* between two visits, at most: the load stays modest */
     REOPEN_ONE_IN = 80,
-    OBSERVE_ONE_IN = 4, /* of the processes: each change costs each of them a look */
+    OBSERVE_ONE_IN = 4, /* of the processes: each change costs each of them a request */
     BEAT_MS = 1000,
     OPEN_RETRY_MS = 200,
     OPEN_MAX_MS = 60000,
@@ -26,15 +26,15 @@ typedef struct worker {
     int process;
     hf_client *clients[SOAK_CLIENTS];
     mate mates[SOAK_THREADS];
-    atomic_ullong led; /* the highest token of a leader that the observer was told */
+    atomic_ullong led; /* the highest token of a leader that the observer has seen */
 } worker;
 
-/* Of twelve clients seven are on the store that keeps its data, three on the other, two on files. */
+/* Of twelve clients seven use the store that keeps its data, three the other, and two files. */
 static int store_of(int client) {
     return client < 7 ? SOAK_KEPT : client < 10 ? SOAK_WIPED : SOAK_FILE;
 }
 
-/* A server may be away just now. */
+/* Retries, because a server may be away. */
 static hf_client *open_client(soak *s, int client) {
     hf_client *opened = NULL;
     for (int64_t end_ms = t_now_ms() + OPEN_MAX_MS; t_now_ms() < end_ms;) {
@@ -44,9 +44,9 @@ static hf_client *open_client(soak *s, int client) {
     t_fail("cannot open a client: %s", hf_error_detail());
 }
 
-/* ---- Who leads ------------------------------------------------------------------------------- */
+/* ---- Leaders --------------------------------------------------------------------------------- */
 
-/* Leaders are told in their order, and what one says is never told with the token of another. */
+/* Leaders are reported in order, and a value is never reported with the token of another leader. */
 static void observe(const hf_leader_info *leader, void *arg) {
     worker *w = arg;
     atomic_fetch_add(&w->s->counts.changes, 1);
@@ -62,7 +62,7 @@ static void observe(const hf_leader_info *leader, void *arg) {
 
 /* ---- Threads --------------------------------------------------------------------------------- */
 
-/* Those whose client is nobody else's close it now and then, and open another. */
+/* Threads that own their client close it now and then, and open another. */
 static void reopen(worker *w, int index) {
     mate *m = &w->mates[index];
     hf_close(m->client);
@@ -97,7 +97,7 @@ static void start_mate(worker *w, int index) {
 
 /* ---- The process ----------------------------------------------------------------------------- */
 
-/* Also of arenas of threads that have ended. */
+/* Includes arenas of threads that have ended. */
 static void beat(worker *w) {
     soak_process *p = &w->s->processes[w->process];
     atomic_store(&p->heap, left_heap());

@@ -1,7 +1,8 @@
 /*
- * valgrind_threads URL: threads of two clients do a little of everything at once. Helgrind knows mutexes,
- * conditions and the ends of threads, but no atomics, by which the other tests hand things from thread to thread; so
- * this one does without. Of the library's own it finds nothing to say: what threads share is under the mutex.
+ * valgrind_threads URL: threads of two clients use a little of everything at once. Helgrind knows
+ * mutexes, conditions and joins, but not atomics, which the other tests use between threads. So
+ * this test uses none. Helgrind reports nothing in the library, where threads share data under the
+ * mutex.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ static struct {
     hf_client *clients[CLIENTS];
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    int pending; /* async acquires whose release was not told yet */
+    int pending; /* async acquires whose release callback has not run yet */
     int entered;
 } all = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
@@ -51,7 +52,7 @@ static void visit(hf_client *client, const char *name, const hf_options *options
     T_HF(HF_OK, hf_release(hold));
 }
 
-/* Somebody holds it, who does not let go: the wait ends otherwise. */
+/* Another client holds the lock and does not release it: the wait ends by timeout. */
 static void give_up(hf_client *client, hf_client *other) {
     hf_hold *held, *none;
     T_HF(HF_OK, hf_acquire(client, "kept", &(hf_options){.wait_ms = END_MS, .owner = 77}, &held));
