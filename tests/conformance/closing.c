@@ -87,14 +87,14 @@ static void F47_close_of_nothing(cf *f) {
 
 /* ---- Close against a grant ------------------------------------------------------------------- */
 
-typedef struct race {
+typedef struct close_race {
     hf_hold *hold;
     atomic_int go;
     hf_result result;
-} race;
+} close_race;
 
 static void release_when_told(void *arg) {
-    race *r = arg;
+    close_race *r = arg;
     while (!atomic_load(&r->go) && !cf_over()) sched_yield();
     r->result = hf_release(r->hold);
 }
@@ -102,7 +102,7 @@ static void release_when_told(void *arg) {
 /* A waiter is granted the lock while its client closes: the grant must not outlive the client. */
 static void race_close_with_grant(cf *f) {
     hf_client *client = cf_open(f);
-    race *r = cf_new(f, sizeof *r);
+    close_race *r = cf_new(f, sizeof *r);
     r->hold = CF_TAKE(f->a, f->name, NULL);
     cf_attempt *waiters[2];
     for (int i = 0; i < 2; i++) waiters[i] = cf_queue(f, client, f->name, &FOREVER);

@@ -35,12 +35,12 @@ enum {
     CF_REDIS = 2,     /* the store is a Redis whose keys can be inspected */
     CF_FORK_WITH_THREADS =
         4,             /* a child forked beside threads may start its own: any build but tsan's */
-    CF_LINE = 8,       /* the store queues waiters: clients are served in order of arrival */
+    CF_QUEUE = 8,      /* the store queues waiters: clients are served in order of arrival */
     CF_OWN_CLOCK = 16, /* the holder keeps the lease: a stopped holder keeps its lock */
     CF_KINDS = 32,     /* readers, writers, upgradable readers and permits */
-    CF_BESIDE = 64,    /* latches and leaders */
-    CF_LEAVES = 128,   /* a hold can be exported to another process */
-    CF_LISTS = 256     /* hf_list works */
+    CF_LATCH_LEADER = 64, /* latches and leaders */
+    CF_EXPORTS = 128,     /* a hold can be exported to another process */
+    CF_LISTS = 256        /* hf_list works */
 };
 
 typedef struct cf cf;
@@ -60,9 +60,9 @@ typedef struct cf_case {
 
 extern const cf_case cf_basics[], cf_waiting[], cf_contention[], cf_reentry[], cf_owners[],
     cf_leases[], cf_loss[], cf_breaking[], cf_inspecting[], cf_processes[], cf_misuse[], cf_names[],
-    cf_options[], cf_errors[], cf_closing[], cf_async[], cf_keys[], cf_line[], cf_kinds[],
-    cf_readers[], cf_upgrade[], cf_permits[], cf_many[], cf_latch[], cf_leader[], cf_listing[],
-    cf_counting[], cf_exporting[];
+    cf_options[], cf_errors[], cf_closing[], cf_async[], cf_keys[], cf_queue_order[], cf_kinds[],
+    cf_readers[], cf_upgrade[], cf_permits[], cf_multi_acquire[], cf_latch[], cf_leader[],
+    cf_listing[], cf_counting[], cf_exporting[];
 
 /* The URL of the store under test, and of a second space in the same store. */
 const char *cf_url(void);
@@ -109,10 +109,10 @@ bool cf_threads_end(cf *f, int64_t ms);
 bool cf_has(unsigned needs);
 
 /* CF_QUEUE: how many clients the store has in the queue of a lock. */
-int cf_in_line(const char *name);
+int cf_queue_length(const char *name);
 
 /* Whether notifications reach all waiters of the lock, if the store sends notifications. */
-bool cf_all_listen(const hf_info *info, const char *name);
+bool cf_all_subscribed(const hf_info *info, const char *name);
 
 /* Zeroed memory, freed when the case and its threads have ended. */
 void *cf_new(cf *f, size_t size);
@@ -219,11 +219,11 @@ cf_attempt *cf_queue(cf *f, hf_client *client, const char *name, const hf_option
 hf_hold *cf_granted(cf_attempt *attempt);
 
 /* Acquire in a new thread, and return the result. `*hold` receives the hold unless it is NULL. */
-hf_result cf_elsewhere(cf *f, hf_client *client, const char *name, const hf_options *options,
-                       hf_hold **hold);
+hf_result cf_acquire_in_thread(cf *f, hf_client *client, const char *name,
+                               const hf_options *options, hf_hold **hold);
 
 /* Release in a new thread. */
-hf_result cf_release_elsewhere(cf *f, hf_hold *hold);
+hf_result cf_release_in_thread(cf *f, hf_hold *hold);
 
 /* ---- Kinds ----------------------------------------------------------------------------------- */
 
@@ -235,12 +235,12 @@ hf_result cf_release_elsewhere(cf *f, hf_hold *hold);
 #define CF_WAIT(kind)        CF_OPTIONS(kind, .wait_ms = HF_FOREVER)
 
 /* What the store reports about a name: queued clients, holders, and permits in use. */
-uint32_t cf_standing(hf_client *client, const char *name);
+uint32_t cf_queued(hf_client *client, const char *name);
 uint32_t cf_holders(hf_client *client, const char *name);
 uint32_t cf_used(hf_client *client, const char *name);
 
-/* Wait until `count` clients are queued and notifications reach all of them, so none is passed. */
-bool cf_stand(hf_client *client, const char *name, uint32_t count);
+/* Whether `count` clients are queued and notifications reach all of them, so none is passed. */
+bool cf_are_queued(hf_client *client, const char *name, uint32_t count);
 
 /* cf_queue for a client that was not queued, and wait until the store has queued it. */
 cf_attempt *cf_arrive(cf *f, hf_client *client, const char *name, const hf_options *options);
@@ -250,25 +250,25 @@ cf_attempt *cf_arrive(cf *f, hf_client *client, const char *name, const hf_optio
 
 /* Whether an acquire succeeds; the hold is released at once. Results other than HF_OK and HF_BUSY
    fail the case. */
-bool cf_could(hf_client *client, const char *name, const hf_options *options);
+bool cf_can_acquire(hf_client *client, const char *name, const hf_options *options);
 
 /* An earlier waiter keeps it out. Readers of one client may share a hold for a moment, so a reading
    client may admit one more before it knows of the waiter. */
-#define CF_HELD_BACK(client, name, options) CF_UNTIL(!cf_could((client), (name), (options)))
+#define CF_KEPT_OUT(client, name, options) CF_UNTIL(!cf_can_acquire((client), (name), (options)))
 
 /* ---- Exclusion ------------------------------------------------------------------------------- */
 
 /* A critical section. Its own accesses are free of data races, so that clients and processes that
    have only the lock in common can share it. */
-typedef struct cf_room {
+typedef struct cf_section {
     atomic_int inside;
     atomic_int collisions; /* two were inside at once */
     atomic_long visits;    /* read and written separately: a visit is lost if two overlap */
     atomic_int failures;   /* acquires and releases that did not return HF_OK */
-} cf_room;
+} cf_section;
 
 /* Lock, stay inside for a moment, release; `rounds` times. */
-void cf_visit(cf_room *room, hf_client *client, const char *name, int rounds);
-void cf_room_check(cf_room *room, long visits);
+void cf_visit(cf_section *section, hf_client *client, const char *name, int rounds);
+void cf_section_check(cf_section *section, long visits);
 
 #endif

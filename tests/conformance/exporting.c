@@ -114,7 +114,7 @@ static void B34_who_waits_gets_it_after_the_release(cf *f) {
     cf_attempt *same = cf_queue(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     char *text = export_it(f, hold);
     cf_attempt *other = cf_arrive(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER});
-    CF_UNTIL(cf_standing(f->b, f->name) == 2);
+    CF_UNTIL(cf_queued(f->b, f->name) == 2);
     CF_IS(HF_BUSY, hf_adopt(f->b, text, NULL, &hold)); /* the queue comes first */
     hf_client *third = cf_open(f);
     CF_IS(HF_OK, hf_adopt(third, text, NULL, &hold));
@@ -191,7 +191,7 @@ static void B34_texts_that_are_none(cf *f) {
 static void B34_other_stores_say_that_they_cannot(cf *f) {
     char text[HF_EXPORT_MAX];
     const char *good = "hf1:3f1c2d4e-0000-4000-8000-000000000000:1:30000:nobody";
-    if (cf_has(CF_LEAVES)) return;
+    if (cf_has(CF_EXPORTS)) return;
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL), *none;
     CF_IS(HF_UNSUPPORTED, hf_export(hold, text, sizeof text));
     assert_string_equal(text, "");
@@ -202,16 +202,16 @@ static void B34_other_stores_say_that_they_cannot(cf *f) {
 }
 
 const cf_case cf_exporting[] = {
-    CF_CASE_NEEDS(B34_what_left_is_held_on, CF_LEAVES),
-    CF_CASE_NEEDS(B34_it_outlives_its_client_and_ends_with_its_lease, CF_LEAVES),
-    CF_CASE_NEEDS(B34_another_process_takes_it_over, CF_LEAVES | CF_FORK_WITH_THREADS),
-    CF_CASE_NEEDS(B34_it_is_adopted_once, CF_LEAVES),
-    CF_CASE_NEEDS(B34_what_was_adopted_is_renewed, CF_LEAVES),
-    CF_CASE_NEEDS(B34_it_can_be_extended_from_outside, CF_LEAVES),
-    CF_CASE_NEEDS(B34_who_waits_gets_it_after_the_release, CF_LEAVES),
-    CF_CASE_NEEDS(B34_any_name_leaves, CF_LEAVES),
-    CF_CASE_NEEDS(B34_what_cannot_leave_stays, CF_LEAVES),
-    CF_CASE_NEEDS(B34_texts_that_are_none, CF_LEAVES),
+    CF_CASE_NEEDS(B34_what_left_is_held_on, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_it_outlives_its_client_and_ends_with_its_lease, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_another_process_takes_it_over, CF_EXPORTS | CF_FORK_WITH_THREADS),
+    CF_CASE_NEEDS(B34_it_is_adopted_once, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_what_was_adopted_is_renewed, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_it_can_be_extended_from_outside, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_who_waits_gets_it_after_the_release, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_any_name_leaves, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_what_cannot_leave_stays, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_texts_that_are_none, CF_EXPORTS),
     CF_CASE(B34_other_stores_say_that_they_cannot),
     CF_CASES_END,
 };

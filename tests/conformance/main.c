@@ -21,11 +21,11 @@
 
 /* ---- Stores ---------------------------------------------------------------------------------- */
 
-typedef struct store {
+typedef struct tested_store {
     const char *name;
     unsigned has;
     void (*start)(void); /* sets the URLs below */
-    int (*in_line)(const char *name);
+    int (*queue_length)(const char *name);
 } store;
 
 enum { URL_MAX = 512 };
@@ -54,7 +54,7 @@ static void start_memory(void) {
 }
 
 /* The queue is in the process, so hf_inspect is the way to see it. */
-static int in_memory_line(const char *name) {
+static int memory_queue_length(const char *name) {
     hf_client *client = NULL;
     hf_info *info = NULL;
     CF_IS(HF_OK, hf_open(url, NULL, &client));
@@ -158,7 +158,7 @@ static bool is_heard(redisReply *reply) {
     return heard;
 }
 
-static bool listens(t_redis *node, const char *name, const char *entry) {
+static bool is_subscribed(t_redis *node, const char *name, const char *entry) {
     size_t length = strcspn(entry, ":#");
     if (!cluster) return is_heard(t_redis_cmd(node, "PUBSUB NUMSUB hf:c:%b", entry, length));
     redisReply *reply = t_redis_cmd(node, "PUBSUB SHARDNUMSUB hf:{%s}:c:%b", name, entry, length);
@@ -168,17 +168,18 @@ static bool listens(t_redis *node, const char *name, const char *entry) {
 }
 
 /* Counts clients that are subscribed: others may be passed over. */
-static int in_line_of(t_redis *node, const char *name) {
+static int redis_queue_length(t_redis *node, const char *name) {
     redisReply *line = t_redis_cmd(node, "LRANGE hf:{%s}:q 0 -1", name);
     int count = 0;
-    for (size_t i = 0; i < line->elements; i++) count += listens(node, name, line->element[i]->str);
+    for (size_t i = 0; i < line->elements; i++)
+        count += is_subscribed(node, name, line->element[i]->str);
     freeReplyObject(line);
     return count;
 }
 
-static int in_cluster_line(const char *name) {
-    return in_line_of(t_cluster_node(cluster, t_cluster_owner(cluster, t_cluster_slot(name))),
-                      name);
+static int cluster_queue_length(const char *name) {
+    return redis_queue_length(
+        t_cluster_node(cluster, t_cluster_owner(cluster, t_cluster_slot(name))), name);
 }
 
 /* A directory of its own, removed at the end by a process that does nothing else. */
@@ -191,7 +192,7 @@ static void start_file(void) {
 }
 
 /* The names of cases need no encoding. */
-static int in_file_line(const char *name) {
+static int file_queue_length(const char *name) {
     char path[URL_MAX];
     snprintf(path, sizeof path, "%s/lock.hf.%s", directory, name);
     return t_queue_length(path);
@@ -206,35 +207,39 @@ static void remove_directory(void) {
 }
 
 static int in_redis_line(const char *name) {
-    return in_line_of(redis, name);
+    return redis_queue_length(redis, name);
 }
 
 /* A waiter without a subscription may still be passed over. */
-bool cf_all_listen(const hf_info *info, const char *name) {
-    bool all = !cluster || in_cluster_line(name) == (int)info->waiting;
+bool cf_all_subscribed(const hf_info *info, const char *name) {
+    bool all = !cluster || cluster_queue_length(name) == (int)info->waiting;
     for (uint32_t i = 0; redis && i < info->waiting && i < 64; i++)
-        all = listens(redis, name, info->waiters[i].client) && all;
+        all = is_subscribed(redis, name, info->waiters[i].client) && all;
     return all;
 }
 
 static const store stores[] = {
-    {"memory", CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS, start_memory, in_memory_line},
-    {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK | CF_KINDS | CF_BESIDE | CF_LISTS, start_file,
-     in_file_line},
-    {"redis", CF_PROCESSES | CF_REDIS | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS,
+    {"memory", CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS, start_memory, memory_queue_length},
+    {"file", CF_PROCESSES | CF_QUEUE | CF_OWN_CLOCK | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
+     start_file, file_queue_length},
+    {"redis",
+     CF_PROCESSES | CF_REDIS | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
      start_redis, in_redis_line},
     {"redis-replicas",
-     CF_PROCESSES | CF_REDIS | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS,
+     CF_PROCESSES | CF_REDIS | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
      start_replicas, in_redis_line},
-    {"redis-unix", CF_PROCESSES | CF_REDIS | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS,
+    {"redis-unix",
+     CF_PROCESSES | CF_REDIS | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
      start_redis_unix, in_redis_line},
-    {"redis-tls", CF_PROCESSES | CF_REDIS | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS,
+    {"redis-tls",
+     CF_PROCESSES | CF_REDIS | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
      start_redis_tls, in_redis_line},
-    {"sentinel", CF_PROCESSES | CF_REDIS | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS,
+    {"sentinel",
+     CF_PROCESSES | CF_REDIS | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
      start_sentinel, in_redis_line},
     {"redis-quorum", CF_PROCESSES, start_quorum, NULL},
-    {"cluster", CF_PROCESSES | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS, start_cluster,
-     in_cluster_line},
+    {"cluster", CF_PROCESSES | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
+     start_cluster, cluster_queue_length},
 };
 
 #if defined(__SANITIZE_THREAD__)
@@ -256,10 +261,11 @@ static const store *find_store(const char *name) {
 
 /* The keys come last, because that case empties the server. */
 static const cf_case *const themes[] = {
-    cf_basics,   cf_waiting,    cf_contention, cf_reentry,  cf_owners,  cf_leases,    cf_loss,
-    cf_breaking, cf_inspecting, cf_processes,  cf_misuse,   cf_names,   cf_options,   cf_errors,
-    cf_closing,  cf_line,       cf_async,      cf_kinds,    cf_readers, cf_upgrade,   cf_permits,
-    cf_many,     cf_latch,      cf_leader,     cf_counting, cf_listing, cf_exporting, cf_keys,
+    cf_basics,   cf_waiting,  cf_contention, cf_reentry,       cf_owners, cf_leases,
+    cf_loss,     cf_breaking, cf_inspecting, cf_processes,     cf_misuse, cf_names,
+    cf_options,  cf_errors,   cf_closing,    cf_queue_order,   cf_async,  cf_kinds,
+    cf_readers,  cf_upgrade,  cf_permits,    cf_multi_acquire, cf_latch,  cf_leader,
+    cf_counting, cf_listing,  cf_exporting,  cf_keys,
 };
 
 enum { CASES_MAX = 512 };
@@ -271,8 +277,8 @@ bool cf_has(unsigned needs) {
     return !(needs & ~under_test->has);
 }
 
-int cf_in_line(const char *name) {
-    return under_test->in_line(name);
+int cf_queue_length(const char *name) {
+    return under_test->queue_length(name);
 }
 
 static void run_case(void **state) {

@@ -112,7 +112,7 @@ static void B18_a_capacity_that_disagrees_is_refused(cf *f) {
     check_disagrees(f->b, f->name, WAIT(41, 41));
     assert_int_equal(hf_held(hold), 1);
     check_used(f, 1, 37, 1);
-    assert_int_equal(cf_standing(f->b, f->name), 0);
+    assert_int_equal(cf_queued(f->b, f->name), 0);
     CF_FREE(CF_TAKE(f->b, f->name, TRY(1, 37, 0)));
     CF_FREE(hold);
     hold = CF_TAKE(f->b, f->name, TRY(1, 41, 0)); /* no holders: the capacity is set again */
@@ -283,17 +283,17 @@ static void B18_who_waits_for_many_is_not_passed_by_who_wants_few(cf *f) {
     check_not_passed(f, f->a, f->a);
 }
 
-typedef struct stream {
+typedef struct permit_stream {
     hf_client *client;
     const char *name;
     uint32_t capacity;
     atomic_int *over;
     atomic_long *taken;
     hf_result failed;
-} stream;
+} permit_stream;
 
 static void keep_taking(void *arg) {
-    stream *s = arg;
+    permit_stream *s = arg;
     while (!atomic_load(s->over) && !cf_over()) {
         hf_hold *hold = NULL;
         hf_result result = hf_acquire(s->client, s->name, WAIT(1, s->capacity), &hold);
@@ -309,13 +309,13 @@ static void keep_taking(void *arg) {
 
 static void B18_who_wants_many_is_not_starved_by_who_wants_few(cf *f) {
     enum { STREAMS = 8, CAPACITY = 4, TURNS = 5 };
-    stream *streams = cf_new(f, STREAMS * sizeof *streams);
+    permit_stream *streams = cf_new(f, STREAMS * sizeof *streams);
     atomic_int *over = cf_new(f, sizeof *over);
     atomic_long *taken = cf_new(f, sizeof *taken);
     cf_thread *threads[STREAMS];
     hf_client *const clients[] = {f->a, f->b, cf_open(f)};
     for (int i = 0; i < STREAMS; i++) {
-        streams[i] = (stream){clients[i % 2], f->name, CAPACITY, over, taken, HF_OK};
+        streams[i] = (permit_stream){clients[i % 2], f->name, CAPACITY, over, taken, HF_OK};
         threads[i] = cf_spawn(f, keep_taking, &streams[i]);
     }
     for (int i = 0; i < TURNS; i++) {
@@ -335,21 +335,21 @@ static void B18_who_wants_many_is_not_starved_by_who_wants_few(cf *f) {
 
 /* ---- A waiter for many that gives up --------------------------------------------------------- */
 
-typedef struct scene {
+typedef struct permit_scene {
     hf_hold *hold;
     hf_client *waiting;
     cf_attempt *large, *same, *other;
-} scene;
+} permit_scene;
 
-static scene set_scene(cf *f, const hf_options *large) {
-    scene s = {.waiting = cf_open(f)};
+static permit_scene set_scene(cf *f, const hf_options *large) {
+    permit_scene s = {.waiting = cf_open(f)};
     s.hold = CF_TAKE(f->a, f->name, TRY(1, 4, 0));
     s.large = cf_arrive(f, s.waiting, f->name, large);
     s.other = cf_arrive(f, f->b, f->name, WAIT(1, 4));
     return s;
 }
 
-static void end_scene(cf *f, scene *s) {
+static void end_scene(cf *f, permit_scene *s) {
     hf_hold *other = cf_granted(s->other), *same = s->same ? cf_granted(s->same) : NULL;
     check_used(f, same ? 3 : 2, 4, same ? 3 : 2);
     CF_FREE(other);
@@ -359,7 +359,7 @@ static void end_scene(cf *f, scene *s) {
 }
 
 static void B18_a_large_one_whose_time_is_up_lets_small_ones_in(cf *f) {
-    scene s = set_scene(f, PERMITS(4, 4, .wait_ms = t_patience(500)));
+    permit_scene s = set_scene(f, PERMITS(4, 4, .wait_ms = t_patience(500)));
     s.same = cf_queue(f, s.waiting, f->name, WAIT(1, 4));
     CF_ENDED(HF_TIMEOUT, s.large);
     end_scene(f, &s);
@@ -367,7 +367,7 @@ static void B18_a_large_one_whose_time_is_up_lets_small_ones_in(cf *f) {
 
 static void B18_a_large_one_that_is_cancelled_lets_small_ones_in(cf *f) {
     hf_cancel *cancel = cf_cancel();
-    scene s = set_scene(f, PERMITS(4, 4, .wait_ms = HF_FOREVER, .cancel = cancel));
+    permit_scene s = set_scene(f, PERMITS(4, 4, .wait_ms = HF_FOREVER, .cancel = cancel));
     s.same = cf_queue(f, s.waiting, f->name, WAIT(1, 4));
     hf_cancel_fire(cancel);
     CF_ENDED(HF_CANCELLED, s.large);
@@ -376,7 +376,7 @@ static void B18_a_large_one_that_is_cancelled_lets_small_ones_in(cf *f) {
 }
 
 static void B18_a_large_one_whose_client_closes_lets_small_ones_in(cf *f) {
-    scene s = set_scene(f, WAIT(4, 4));
+    permit_scene s = set_scene(f, WAIT(4, 4));
     cf_close(f, s.waiting);
     CF_ENDED(HF_CLOSED, s.large);
     end_scene(f, &s);
@@ -492,7 +492,7 @@ typedef struct pool {
     atomic_long visits;
 } pool;
 
-static void visit(pool *p, hf_client *client, int first) {
+static void visit_pool(pool *p, hf_client *client, int first) {
     for (int i = 0; i < ROUNDS; i++) {
         int n = 1 + (first + i) % POOL;
         hf_hold *hold = NULL;
@@ -516,12 +516,12 @@ static void check_pool(cf *f, pool *p, int visitors) {
     assert_int_equal(p->visits, visitors * ROUNDS);
     assert_int_equal(p->most, POOL);
     check_used(f, 0, 0, 0);
-    assert_int_equal(cf_standing(f->b, f->name), 0);
+    assert_int_equal(cf_queued(f->b, f->name), 0);
 }
 
 static void run_visitor(void *arg) {
     cf_visitor *v = arg;
-    visit(v->arg, v->client, v->index);
+    visit_pool(v->arg, v->client, v->index);
 }
 
 static void B18_many_threads_and_clients_never_pass_capacity_and_all_finish(cf *f) {
@@ -554,7 +554,7 @@ typedef struct meeting {
     hf_result result;
 } meeting;
 
-static void meet(void *arg) {
+static void join_meeting(void *arg) {
     meeting *m = arg;
     hf_hold *hold = NULL;
     m->result = hf_acquire(m->client, m->name, WAIT(1, POOL), &hold);
@@ -571,7 +571,7 @@ static void B18_as_many_as_there_are_permits_are_in_together(cf *f) {
     cf_thread *threads[ALL];
     for (int i = 0; i < ALL; i++) {
         meetings[i] = (meeting){i % 2 ? f->a : f->b, f->name, present, go, HF_OK};
-        threads[i] = cf_spawn(f, meet, &meetings[i]);
+        threads[i] = cf_spawn(f, join_meeting, &meetings[i]);
     }
     CF_UNTIL(atomic_load(present) == POOL);
     CF_UNTIL(cf_stats(f->a).waiting + cf_stats(f->b).waiting == ALL - POOL);
@@ -587,10 +587,10 @@ static void B18_as_many_as_there_are_permits_are_in_together(cf *f) {
 
 /* ---- Processes ------------------------------------------------------------------------------- */
 
-typedef struct stage {
+typedef struct permit_stage {
     pool pool;
     atomic_int ready;
-} stage;
+} permit_stage;
 
 static hf_client *open_in_child(void) {
     hf_client *client = NULL;
@@ -599,16 +599,16 @@ static hf_client *open_in_child(void) {
 }
 
 static int visit_in_child(void *arg) {
-    stage *s = arg;
+    permit_stage *s = arg;
     hf_client *client = open_in_child();
-    visit(&s->pool, client, atomic_fetch_add(&s->ready, 1));
+    visit_pool(&s->pool, client, atomic_fetch_add(&s->ready, 1));
     hf_close(client);
     return 0;
 }
 
 static void B18_processes_never_pass_capacity_and_all_finish(cf *f) {
     enum { PROCESSES = 5 };
-    stage *s = t_shared_new(sizeof *s);
+    permit_stage *s = t_shared_new(sizeof *s);
     t_proc *children[PROCESSES];
     s->pool.name = f->name;
     for (int i = 0; i < PROCESSES; i++) children[i] = t_proc_start(visit_in_child, s);
@@ -619,7 +619,7 @@ static void B18_processes_never_pass_capacity_and_all_finish(cf *f) {
 }
 
 static int hold_in_child(void *arg) {
-    stage *s = arg;
+    permit_stage *s = arg;
     hf_client *client = open_in_child();
     (void)CF_TAKE(client, s->pool.name, PERMITS(2, 4, .lease_ms = CF_KEPT_LEASE_MS));
     (void)CF_TAKE(client, s->pool.name, PERMITS(1, 4, .lease_ms = CF_KEPT_LEASE_MS));
@@ -629,7 +629,7 @@ static int hold_in_child(void *arg) {
 }
 
 static void B18_permits_of_a_killed_process_come_back(cf *f) {
-    stage *s = t_shared_new(sizeof *s);
+    permit_stage *s = t_shared_new(sizeof *s);
     s->pool.name = f->name;
     t_proc *child = t_proc_start(hold_in_child, s);
     CF_UNTIL(atomic_load(&s->ready));
@@ -648,7 +648,7 @@ static void B18_permits_of_a_killed_process_come_back(cf *f) {
 
 /* No acquire runs meanwhile, which would remove them. */
 static void B27_permits_of_the_dead_are_not_in_use(cf *f) {
-    stage *s = t_shared_new(sizeof *s);
+    permit_stage *s = t_shared_new(sizeof *s);
     s->pool.name = f->name;
     t_proc *child = t_proc_start(hold_in_child, s);
     CF_UNTIL(atomic_load(&s->ready));

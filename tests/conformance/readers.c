@@ -47,7 +47,7 @@ static void B16_readers_of_a_client_share(cf *f) {
     holds[0] = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     for (uint64_t i = 1; i < READERS - 1; i++)
         holds[i] = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, i));
-    CF_IS(HF_OK, cf_elsewhere(f, f->a, f->name, CF_TRY(HF_READ, 0), &holds[READERS - 1]));
+    CF_IS(HF_OK, cf_acquire_in_thread(f, f->a, f->name, CF_TRY(HF_READ, 0), &holds[READERS - 1]));
     check_readers(holds, READERS);
     hf_info *info = cf_inspect(f->b, f->name);
     assert_int_equal(info->kind, HF_READ);
@@ -162,7 +162,7 @@ static void B16_readers_wait_for_the_writer(cf *f) {
 static void check_holds_back(cf *f, hf_client *writing, hf_client *reading, uint32_t kind) {
     hf_hold *reader = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     cf_attempt *writer = cf_arrive(f, writing, f->name, CF_WAIT(kind));
-    if (reading == f->a && writing != f->a) CF_HELD_BACK(reading, f->name, CF_TRY(HF_READ, 5));
+    if (reading == f->a && writing != f->a) CF_KEPT_OUT(reading, f->name, CF_TRY(HF_READ, 5));
     CF_REFUSED(HF_BUSY, reading, f->name, CF_TRY(HF_READ, 5));
     CF_REFUSED(HF_TIMEOUT, reading, f->name, CF_OPTIONS(HF_READ, .owner = 5, .wait_ms = 300));
     cf_attempt *late = cf_queue(f, reading, f->name, CF_WAIT(HF_READ));
@@ -322,14 +322,14 @@ static void B16_the_line_behind_readers_is_served_in_order_of_arrival(cf *f) {
 /* ---- A writer that gives up ------------------------------------------------------------------ */
 
 /* A reads, a writer waits, and readers wait behind it. Each case decides how the writer leaves. */
-typedef struct scene {
+typedef struct reader_scene {
     hf_hold *reader;
     hf_client *writing;
     cf_attempt *writer, *same, *other;
-} scene;
+} reader_scene;
 
-static scene set_scene(cf *f, const hf_options *writer) {
-    scene s = {.writing = cf_open(f)};
+static reader_scene set_scene(cf *f, const hf_options *writer) {
+    reader_scene s = {.writing = cf_open(f)};
     s.reader = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     s.writer = cf_arrive(f, s.writing, f->name, writer);
     s.other = cf_arrive(f, f->b, f->name, CF_WAIT(HF_READ));
@@ -337,7 +337,7 @@ static scene set_scene(cf *f, const hf_options *writer) {
 }
 
 /* The readers behind the writer now read beside the first reader. */
-static void end_scene(cf *f, scene *s) {
+static void end_scene(cf *f, reader_scene *s) {
     CF_FREE(cf_granted(s->other));
     if (s->same) CF_FREE(cf_granted(s->same));
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0)));
@@ -348,7 +348,7 @@ static void end_scene(cf *f, scene *s) {
 
 static void B16_a_writer_whose_time_is_up_lets_the_readers_in(cf *f) {
     for (int w = 0; w < ALONES; w++) {
-        scene s = set_scene(f, CF_OPTIONS(ALONE[w], .wait_ms = t_patience(500)));
+        reader_scene s = set_scene(f, CF_OPTIONS(ALONE[w], .wait_ms = t_patience(500)));
         s.same = cf_queue(f, s.writing, f->name, CF_WAIT(HF_READ));
         CF_ENDED(HF_TIMEOUT, s.writer);
         end_scene(f, &s);
@@ -358,7 +358,8 @@ static void B16_a_writer_whose_time_is_up_lets_the_readers_in(cf *f) {
 static void B16_a_writer_that_is_cancelled_lets_the_readers_in(cf *f) {
     for (int w = 0; w < ALONES; w++) {
         hf_cancel *cancel = cf_cancel();
-        scene s = set_scene(f, CF_OPTIONS(ALONE[w], .wait_ms = HF_FOREVER, .cancel = cancel));
+        reader_scene s =
+            set_scene(f, CF_OPTIONS(ALONE[w], .wait_ms = HF_FOREVER, .cancel = cancel));
         s.same = cf_queue(f, s.writing, f->name, CF_WAIT(HF_READ));
         hf_cancel_fire(cancel);
         CF_ENDED(HF_CANCELLED, s.writer);
@@ -369,7 +370,7 @@ static void B16_a_writer_that_is_cancelled_lets_the_readers_in(cf *f) {
 
 static void B16_a_writer_whose_client_closes_lets_the_readers_in(cf *f) {
     for (int w = 0; w < ALONES; w++) {
-        scene s = set_scene(f, CF_WAIT(ALONE[w]));
+        reader_scene s = set_scene(f, CF_WAIT(ALONE[w]));
         cf_close(f, s.writing);
         CF_ENDED(HF_CLOSED, s.writer);
         end_scene(f, &s);
@@ -627,7 +628,7 @@ static void B16_a_reader_that_would_write_is_a_deadlock_at_once(cf *f) {
         if (beside) CF_FREE(beside);
     }
     CF_AT_ONCE(started);
-    assert_int_equal(cf_standing(f->b, f->name), 0); /* and it delayed nobody */
+    assert_int_equal(cf_queued(f->b, f->name), 0); /* and it delayed nobody */
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0)));
     assert_int_equal(hf_held(hold), 1);
     CF_FREE(hold);
@@ -636,16 +637,16 @@ static void B16_a_reader_that_would_write_is_a_deadlock_at_once(cf *f) {
 
 /* ---- Losing ---------------------------------------------------------------------------------- */
 
-typedef struct victim {
+typedef struct reader_victim {
     hf_client *client;
     hf_hold *hold;
     int fd;
     cf_lost lost;
-} victim;
+} reader_victim;
 
 /* Each has its own token: readers with different leases do not share a hold. */
-static victim *take_victim(cf *f, hf_client *client, uint64_t owner) {
-    victim *v = cf_new(f, sizeof *v);
+static reader_victim *take_victim(cf *f, hf_client *client, uint64_t owner) {
+    reader_victim *v = cf_new(f, sizeof *v);
     hf_options told = KEPT_READ;
     told.owner = owner;
     told.lease_ms += (int64_t)owner;
@@ -657,7 +658,7 @@ static victim *take_victim(cf *f, hf_client *client, uint64_t owner) {
     return v;
 }
 
-static void check_told(victim *v) {
+static void check_told(reader_victim *v) {
     CF_UNTIL(!hf_held(v->hold));
     CF_UNTIL(cf_readable(v->fd));
     CF_UNTIL(atomic_load(&v->lost.calls) == 1);
@@ -667,7 +668,7 @@ static void check_told(victim *v) {
     assert_int_equal(atomic_load(&v->lost.calls), 1);
 }
 
-static void check_untouched(victim *v) {
+static void check_untouched(reader_victim *v) {
     uint64_t renewed = cf_stats(v->client).renewed;
     CF_UNTIL(cf_stats(v->client).renewed >= renewed + 4);
     assert_int_equal(hf_held(v->hold), 1);
@@ -678,8 +679,8 @@ static void check_untouched(victim *v) {
 }
 
 static void B26_a_broken_reader_is_told_and_the_others_are_not(cf *f) {
-    victim *broken = take_victim(f, f->a, 0);
-    victim *same = take_victim(f, f->a, 1), *other = take_victim(f, f->b, 0);
+    reader_victim *broken = take_victim(f, f->a, 0);
+    reader_victim *same = take_victim(f, f->a, 1), *other = take_victim(f, f->b, 0);
     CF_IS(HF_NOT_HELD, hf_break(f->b, f->name, hf_fence(other->hold) + 1));
     CF_IS(HF_OK, hf_break(f->b, f->name, hf_fence(broken->hold)));
     CF_IS(HF_NOT_HELD, hf_break(f->b, f->name, hf_fence(broken->hold)));
@@ -692,7 +693,8 @@ static void B26_a_broken_reader_is_told_and_the_others_are_not(cf *f) {
 }
 
 static void B26_a_break_of_all_is_told_to_every_reader(cf *f) {
-    victim *victims[] = {take_victim(f, f->a, 0), take_victim(f, f->a, 1), take_victim(f, f->b, 0)};
+    reader_victim *victims[] = {take_victim(f, f->a, 0), take_victim(f, f->a, 1),
+                                take_victim(f, f->b, 0)};
     CF_IS(HF_OK, hf_break(f->b, f->name, 0));
     CF_FREE(CF_TAKE(cf_open(f), f->name, CF_TRY(HF_WRITE, 0)));
     for (int i = 0; i < 3; i++) check_told(victims[i]);
@@ -716,16 +718,16 @@ static void B26_a_break_of_the_last_reader_serves_the_writer(cf *f) {
 /* ---- Many threads ---------------------------------------------------------------------------- */
 
 /* Guarded by the lock alone, and free of data races itself: processes share it too. */
-typedef struct library {
+typedef struct reader_library {
     const char *name;
     atomic_int readers, writers;
     atomic_int collisions, failures;
     atomic_int together; /* the most readers inside at once */
     atomic_long pages;   /* read and written separately */
     atomic_long visits;
-} library;
+} reader_library;
 
-static void read_it(library *l) {
+static void read_it(reader_library *l) {
     int readers = atomic_fetch_add(&l->readers, 1) + 1;
     if (atomic_load(&l->writers)) atomic_fetch_add(&l->collisions, 1);
     if (readers > atomic_load(&l->together)) atomic_store(&l->together, readers);
@@ -735,7 +737,7 @@ static void read_it(library *l) {
     atomic_fetch_sub(&l->readers, 1);
 }
 
-static void write_it(library *l) {
+static void write_it(reader_library *l) {
     if (atomic_fetch_add(&l->writers, 1)) atomic_fetch_add(&l->collisions, 1);
     if (atomic_load(&l->readers)) atomic_fetch_add(&l->collisions, 1);
     long pages = atomic_load(&l->pages);
@@ -744,7 +746,7 @@ static void write_it(library *l) {
     atomic_fetch_sub(&l->writers, 1);
 }
 
-static void visit(library *l, hf_client *client, int rounds, int first) {
+static void visit_library(reader_library *l, hf_client *client, int rounds, int first) {
     for (int i = 0; i < rounds; i++) {
         int turn = first + i;
         uint32_t kind = turn % 4 ? HF_READ : turn % 8 ? HF_WRITE : HF_MUTEX;
@@ -763,10 +765,10 @@ enum { ROUNDS = 24 };
 
 static void run_visitor(void *arg) {
     cf_visitor *v = arg;
-    visit(v->arg, v->client, ROUNDS, v->index);
+    visit_library(v->arg, v->client, ROUNDS, v->index);
 }
 
-static void check_library(library *l, int visitors) {
+static void check_library(reader_library *l, int visitors) {
     assert_int_equal(l->failures, 0);
     assert_int_equal(l->collisions, 0);
     assert_int_equal(l->visits, visitors * ROUNDS);
@@ -775,17 +777,17 @@ static void check_library(library *l, int visitors) {
 
 static void B16_many_readers_and_writers_never_meet_and_all_finish(cf *f) {
     enum { CLIENTS = 4, THREADS = 6 };
-    library *l = cf_new(f, sizeof *l);
+    reader_library *l = cf_new(f, sizeof *l);
     l->name = f->name;
     cf_crowd(f, CLIENTS, THREADS, run_visitor, l);
     check_library(l, CLIENTS * THREADS);
     assert_int_equal(cf_holders(f->a, f->name), 0);
-    assert_int_equal(cf_standing(f->a, f->name), 0);
+    assert_int_equal(cf_queued(f->a, f->name), 0);
 }
 
 static void B16_many_threads_of_a_client_never_meet_and_all_finish(cf *f) {
     enum { THREADS = 24 };
-    library *l = cf_new(f, sizeof *l);
+    reader_library *l = cf_new(f, sizeof *l);
     cf_thread *threads[THREADS];
     l->name = f->name;
     for (int k = 0; k < THREADS; k++) {
@@ -795,20 +797,20 @@ static void B16_many_threads_of_a_client_never_meet_and_all_finish(cf *f) {
     }
     for (int i = 0; i < THREADS; i++) cf_join(threads[i]);
     check_library(l, THREADS);
-    assert_int_equal(cf_standing(f->a, f->name), 0);
+    assert_int_equal(cf_queued(f->a, f->name), 0);
 }
 
 /* A waiting writer is served although readers arrive all the time. */
-typedef struct stream {
+typedef struct reader_stream {
     hf_client *client;
     const char *name;
     atomic_int *over;
     atomic_long *read;
     hf_result failed;
-} stream;
+} reader_stream;
 
 static void keep_reading(void *arg) {
-    stream *s = arg;
+    reader_stream *s = arg;
     while (!atomic_load(s->over) && !cf_over()) {
         hf_hold *hold = NULL;
         hf_result result = hf_acquire(s->client, s->name, CF_WAIT(HF_READ), &hold);
@@ -821,12 +823,12 @@ static void keep_reading(void *arg) {
 
 static void B16_a_writer_is_not_starved_by_readers(cf *f) {
     enum { STREAMS = 6, WRITES = 5 };
-    stream *streams = cf_new(f, STREAMS * sizeof *streams);
+    reader_stream *streams = cf_new(f, STREAMS * sizeof *streams);
     atomic_int *over = cf_new(f, sizeof *over);
     atomic_long *read = cf_new(f, sizeof *read);
     cf_thread *threads[STREAMS];
     for (int i = 0; i < STREAMS; i++) {
-        streams[i] = (stream){i % 2 ? f->a : f->b, f->name, over, read, HF_OK};
+        streams[i] = (reader_stream){i % 2 ? f->a : f->b, f->name, over, read, HF_OK};
         threads[i] = cf_spawn(f, keep_reading, &streams[i]);
     }
     hf_client *const writing[] = {f->a, cf_open(f)};
@@ -845,16 +847,16 @@ static void B16_a_writer_is_not_starved_by_readers(cf *f) {
 /* ---- Processes ------------------------------------------------------------------------------- */
 
 /* Exchanged between a case and its child, in shared memory. */
-typedef struct stage {
+typedef struct reader_stage {
     const char *name;
-    library library;
+    reader_library library;
     int first;
     _Atomic uint64_t token;
     atomic_int ready, go;
-} stage;
+} reader_stage;
 
-static stage *new_stage(cf *f) {
-    stage *s = t_shared_new(sizeof *s);
+static reader_stage *new_stage(cf *f) {
+    reader_stage *s = t_shared_new(sizeof *s);
     s->name = f->name;
     s->library.name = f->name;
     return s;
@@ -867,7 +869,7 @@ static hf_client *open_in_child(void) {
 }
 
 static int read_in_child(void *arg) {
-    stage *s = arg;
+    reader_stage *s = arg;
     hf_client *client = open_in_child();
     hf_hold *hold = CF_TAKE(client, s->name, CF_OPTIONS(HF_READ, .lease_ms = CF_KEPT_LEASE_MS));
     atomic_store(&s->token, hf_fence(hold));
@@ -879,7 +881,7 @@ static int read_in_child(void *arg) {
 }
 
 static void B16_readers_share_across_processes(cf *f) {
-    stage *s = new_stage(f);
+    reader_stage *s = new_stage(f);
     t_proc *child = t_proc_start(read_in_child, s);
     CF_UNTIL(atomic_load(&s->ready));
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
@@ -896,7 +898,7 @@ static void B16_readers_share_across_processes(cf *f) {
 }
 
 static void B16_a_reader_that_is_killed_expires_while_others_renew(cf *f) {
-    stage *s = new_stage(f);
+    reader_stage *s = new_stage(f);
     t_proc *child = t_proc_start(read_in_child, s);
     CF_UNTIL(atomic_load(&s->ready));
     hf_hold *hold = CF_TAKE(f->a, f->name, &KEPT_READ);
@@ -913,16 +915,16 @@ static void B16_a_reader_that_is_killed_expires_while_others_renew(cf *f) {
 }
 
 static int visit_in_child(void *arg) {
-    stage *s = arg;
+    reader_stage *s = arg;
     hf_client *client = open_in_child();
-    visit(&s->library, client, ROUNDS, 0);
+    visit_library(&s->library, client, ROUNDS, 0);
     hf_close(client);
     return 0;
 }
 
 static void B16_readers_and_writers_of_processes_never_meet_and_all_finish(cf *f) {
     enum { PROCESSES = 5 };
-    stage *s = new_stage(f);
+    reader_stage *s = new_stage(f);
     t_proc *children[PROCESSES];
     for (int i = 0; i < PROCESSES; i++) children[i] = t_proc_start(visit_in_child, s);
     for (int i = 0; i < PROCESSES; i++)
@@ -933,7 +935,7 @@ static void B16_readers_and_writers_of_processes_never_meet_and_all_finish(cf *f
 
 /* A waiting writer that is killed does not block the others forever. */
 static int wait_in_child(void *arg) {
-    stage *s = arg;
+    reader_stage *s = arg;
     hf_client *client = open_in_child();
     CF_UNTIL(atomic_load(&s->go));
     (void)CF_TAKE(client, s->name, CF_WAIT(HF_WRITE));
@@ -941,11 +943,11 @@ static int wait_in_child(void *arg) {
 }
 
 static void B14_a_waiting_writer_that_is_killed_lets_the_readers_in(cf *f) {
-    stage *s = new_stage(f);
+    reader_stage *s = new_stage(f);
     t_proc *child = t_proc_start(wait_in_child, s);
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     atomic_store(&s->go, 1);
-    CF_UNTIL(cf_stand(f->a, f->name, 1));
+    CF_UNTIL(cf_are_queued(f->a, f->name, 1));
     cf_attempt *reader = cf_arrive(f, f->b, f->name, CF_WAIT(HF_READ));
     t_proc_kill(child, SIGKILL);
     assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 128 + SIGKILL);

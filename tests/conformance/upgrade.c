@@ -38,14 +38,14 @@ static upgrading *begin_upgrade(cf *f, hf_client *client, hf_hold *hold, int64_t
     u->wait_ms = wait_ms;
     u->thread = cf_spawn(f, run_upgrade, u);
     CF_UNTIL(cf_stats(client).waiting == before + 1);
-    CF_UNTIL(!cf_could(client, f->name, CF_TRY(HF_READ, 77)));
+    CF_UNTIL(!cf_can_acquire(client, f->name, CF_TRY(HF_READ, 77)));
     return u;
 }
 
 #define ENDED(expected, u) \
-    (ended(u), cf_is((expected), (u)->result, (u)->detail, __FILE__, __LINE__))
+    (check_ended(u), cf_is((expected), (u)->result, (u)->detail, __FILE__, __LINE__))
 
-static void ended(upgrading *u) {
+static void check_ended(upgrading *u) {
     cf_join(u->thread);
     if (u->result != HF_OK) assert_true(*u->detail);
 }
@@ -172,7 +172,7 @@ static void B17_an_upgrade_waits_for_the_readers(cf *f) {
     upgrading *u = begin_upgrade(f, f->a, hold, HF_FOREVER);
     assert_int_equal(hf_held(hold), 1);
     assert_true(hf_fence(hold) == token);
-    CF_HELD_BACK(f->b, f->name, CF_TRY(HF_READ, 1));
+    CF_KEPT_OUT(f->b, f->name, CF_TRY(HF_READ, 1));
     hf_hold *again = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0)); /* the owner inside re-enters */
     CF_FREE(again);
     CF_FREE(local);
@@ -244,7 +244,7 @@ static void B17_an_upgrade_that_does_not_wait_is_busy_beside_a_reader(cf *f) {
     assert_string_not_equal(hf_error_detail(), "");
     assert_true(hf_fence(hold) == token);
     check_upgradable(f, hold);
-    assert_int_equal(cf_standing(f->b, f->name), 0);
+    assert_int_equal(cf_queued(f->b, f->name), 0);
     CF_FREE(reader);
     CF_IS(HF_OK, hf_upgrade(hold, 0));
     CF_FREE(hold);
@@ -266,7 +266,7 @@ static void B17_an_upgrade_whose_time_is_up_leaves_all_as_it_was(cf *f) {
     CF_FREE(two);
     assert_true(hf_fence(hold) == token);
     check_upgradable(f, hold);
-    assert_int_equal(cf_standing(f->b, f->name), 0);
+    assert_int_equal(cf_queued(f->b, f->name), 0);
     CF_FREE(reader);
     CF_IS(HF_OK, hf_upgrade(hold, 0)); /* and it can still be upgraded */
     assert_true(hf_fence(hold) > token);
@@ -410,7 +410,7 @@ static void B17_an_upgrade_of_a_hold_whose_lease_ends_says_so(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, &dying);
     upgrading *u = begin_upgrade(f, f->a, hold, HF_FOREVER);
     ENDED(HF_LOST, u);
-    CF_UNTIL(cf_could(f->b, f->name, CF_TRY(HF_UPGRADABLE, 1)));
+    CF_UNTIL(cf_can_acquire(f->b, f->name, CF_TRY(HF_UPGRADABLE, 1)));
     CF_FREE(reader);
     CF_IS(HF_LOST, hf_release(hold));
 }
@@ -731,7 +731,7 @@ static void B17_an_upgrade_outlives_another_s_timeout(cf *f) {
     upgrading *patient = begin_upgrade(f, f->a, hold, HF_FOREVER);
     CF_IS(HF_TIMEOUT, hf_upgrade(hold, 50));
     CF_IS(HF_BUSY, hf_upgrade(hold, 0));
-    CF_HELD_BACK(f->b, f->name, CF_TRY(HF_READ, 1));
+    CF_KEPT_OUT(f->b, f->name, CF_TRY(HF_READ, 1));
     assert_int_equal(atomic_load(&patient->over), 0);
     CF_FREE(reader);
     UPGRADED(patient);
@@ -740,20 +740,20 @@ static void B17_an_upgrade_outlives_another_s_timeout(cf *f) {
 
 /* ---- Many threads ---------------------------------------------------------------------------- */
 
-typedef struct library {
+typedef struct upgrade_library {
     const char *name;
     atomic_int readers, writers, upgradables;
     atomic_int collisions, failures;
     atomic_long writes, timeouts;
-} library;
+} upgrade_library;
 
 enum { ROUNDS = 20 };
 
-static void note(library *l, hf_result result) {
+static void note_result(upgrade_library *l, hf_result result) {
     if (result != HF_OK) atomic_fetch_add(&l->failures, 1);
 }
 
-static void write_alone(library *l) {
+static void write_alone(upgrade_library *l) {
     if (atomic_fetch_add(&l->writers, 1)) atomic_fetch_add(&l->collisions, 1);
     if (atomic_load(&l->readers)) atomic_fetch_add(&l->collisions, 1);
     sched_yield();
@@ -762,10 +762,10 @@ static void write_alone(library *l) {
     atomic_fetch_sub(&l->writers, 1);
 }
 
-static void visit_upgrading(library *l, hf_client *client, int round) {
+static void visit_upgrading(upgrade_library *l, hf_client *client, int round) {
     hf_hold *hold = NULL;
     hf_result result = hf_acquire(client, l->name, CF_WAIT(HF_UPGRADABLE), &hold);
-    note(l, result);
+    note_result(l, result);
     if (result != HF_OK) return;
     if (atomic_fetch_add(&l->upgradables, 1)) atomic_fetch_add(&l->collisions, 1);
     if (atomic_load(&l->writers)) atomic_fetch_add(&l->collisions, 1);
@@ -775,30 +775,30 @@ static void visit_upgrading(library *l, hf_client *client, int round) {
         atomic_fetch_add(&l->timeouts, 1);
         if (hf_fence(hold) != token || !hf_held(hold)) atomic_fetch_add(&l->failures, 1);
     } else {
-        note(l, result);
+        note_result(l, result);
         if (hf_fence(hold) <= token) atomic_fetch_add(&l->failures, 1);
         write_alone(l);
-        if (round % 2) note(l, hf_downgrade(hold));
+        if (round % 2) note_result(l, hf_downgrade(hold));
     }
     atomic_fetch_sub(&l->upgradables, 1);
-    note(l, hf_release(hold));
+    note_result(l, hf_release(hold));
 }
 
-static void visit_otherwise(library *l, hf_client *client, uint32_t kind) {
+static void visit_otherwise(upgrade_library *l, hf_client *client, uint32_t kind) {
     hf_hold *hold = NULL;
     hf_result result = hf_acquire(client, l->name, CF_WAIT(kind), &hold);
-    note(l, result);
+    note_result(l, result);
     if (result != HF_OK) return;
     if (kind == HF_WRITE) {
         write_alone(l);
-        note(l, hf_downgrade(hold));
+        note_result(l, hf_downgrade(hold));
     }
     atomic_fetch_add(&l->readers, 1);
     if (atomic_load(&l->writers)) atomic_fetch_add(&l->collisions, 1);
     sched_yield();
     if (atomic_load(&l->writers)) atomic_fetch_add(&l->collisions, 1);
     atomic_fetch_sub(&l->readers, 1);
-    note(l, hf_release(hold));
+    note_result(l, hf_release(hold));
 }
 
 static void run_visitor(void *arg) {
@@ -814,19 +814,19 @@ static void run_visitor(void *arg) {
 
 static void B17_many_that_go_up_and_down_never_meet_and_all_finish(cf *f) {
     enum { CLIENTS = 3, THREADS = 5 };
-    library *l = cf_new(f, sizeof *l);
+    upgrade_library *l = cf_new(f, sizeof *l);
     l->name = f->name;
     cf_crowd(f, CLIENTS, THREADS, run_visitor, l);
     assert_int_equal(l->failures, 0);
     assert_int_equal(l->collisions, 0);
     assert_int_equal(l->writes + l->timeouts, CLIENTS * THREADS * ROUNDS / 2);
     assert_int_equal(cf_holders(f->a, f->name), 0);
-    assert_int_equal(cf_standing(f->a, f->name), 0);
+    assert_int_equal(cf_queued(f->a, f->name), 0);
 }
 
 /* An upgrade granted just as its time ended is undone after the call returns; a waiting reader
    shows when that is done. */
-static void undone(cf *f) {
+static void wait_until_undone(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, CF_OPTIONS(HF_READ, .wait_ms = CF_GRANT_MS)));
 }
 
@@ -850,7 +850,7 @@ static void B20_a_timeout_racing_the_last_reader_leaves_a_good_hold(cf *f) {
         } else {
             ENDED(HF_TIMEOUT, u);
             assert_true(hf_fence(hold) == token);
-            undone(f);
+            wait_until_undone(f);
             check_upgradable(f, hold);
         }
         CF_FREE(hold);
@@ -861,13 +861,13 @@ static void B20_a_timeout_racing_the_last_reader_leaves_a_good_hold(cf *f) {
 /* ---- Processes ------------------------------------------------------------------------------- */
 
 /* Two children in turn, both forked before any thread starts. */
-typedef struct stage {
+typedef struct upgrade_stage {
     const char *name;
     atomic_int begin, ready, go;
-} stage;
+} upgrade_stage;
 
-static stage *new_stages(cf *f, t_proc_fn *fn, t_proc *children[2]) {
-    stage *stages = t_shared_new(2 * sizeof *stages);
+static upgrade_stage *new_stages(cf *f, t_proc_fn *fn, t_proc *children[2]) {
+    upgrade_stage *stages = t_shared_new(2 * sizeof *stages);
     for (int i = 0; i < 2; i++) {
         stages[i].name = f->name;
         children[i] = t_proc_start(fn, &stages[i]);
@@ -875,13 +875,13 @@ static stage *new_stages(cf *f, t_proc_fn *fn, t_proc *children[2]) {
     return stages;
 }
 
-static void begin_stage(stage *s) {
+static void begin_stage(upgrade_stage *s) {
     atomic_store(&s->begin, 1);
     CF_UNTIL(atomic_load(&s->ready));
 }
 
 static int read_in_child(void *arg) {
-    stage *s = arg;
+    upgrade_stage *s = arg;
     hf_client *client = NULL;
     CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
     CF_UNTIL(atomic_load(&s->begin));
@@ -895,9 +895,9 @@ static int read_in_child(void *arg) {
 
 static void B17_an_upgrade_waits_for_readers_of_other_processes(cf *f) {
     t_proc *children[2];
-    stage *stages = new_stages(f, read_in_child, children);
+    upgrade_stage *stages = new_stages(f, read_in_child, children);
     for (int killed = 0; killed < 2; killed++) {
-        stage *s = &stages[killed];
+        upgrade_stage *s = &stages[killed];
         t_proc *child = children[killed];
         begin_stage(s);
         hf_hold *hold = take_upgradable(f, f->a);
@@ -917,7 +917,7 @@ static void B17_an_upgrade_waits_for_readers_of_other_processes(cf *f) {
 /* The store keeps its promise to the holder: an upgrade that the holder does not notice must not
    shorten the hold. */
 static int upgrade_in_child(void *arg) {
-    stage *s = arg;
+    upgrade_stage *s = arg;
     hf_client *client = NULL;
     CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
     hf_hold *hold = CF_TAKE(client, s->name, CF_TRY(HF_UPGRADABLE, 0));
@@ -929,7 +929,7 @@ static int upgrade_in_child(void *arg) {
     return 0;
 }
 
-static int64_t remaining(cf *f) {
+static int64_t remaining_ms(cf *f) {
     hf_info *info = cf_inspect(f->b, f->name);
     int64_t ms = info->remaining_ms;
     hf_info_free(info);
@@ -937,17 +937,17 @@ static int64_t remaining(cf *f) {
 }
 
 static void F03_an_upgrade_of_a_stopped_process_shortens_nothing(cf *f) {
-    stage *s = t_shared_new(sizeof *s);
+    upgrade_stage *s = t_shared_new(sizeof *s);
     s->name = f->name;
     t_proc *child = t_proc_start(upgrade_in_child, s);
     CF_UNTIL(atomic_load(&s->ready));
     hf_hold *reader = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     atomic_store(&s->go, 1);
-    CF_UNTIL(cf_standing(f->b, f->name) == 1);
+    CF_UNTIL(cf_queued(f->b, f->name) == 1);
     t_proc_kill(child, SIGSTOP);
     CF_FREE(reader);
     assert_int_equal(cf_holders(f->b, f->name), 1);
-    assert_in_range(remaining(f), 15000, 30000); /* its holder relies on 30 s from before */
+    assert_in_range(remaining_ms(f), 15000, 30000); /* its holder relies on 30 s from before */
     t_proc_kill(child, SIGCONT);
     assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 0);
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
@@ -955,7 +955,7 @@ static void F03_an_upgrade_of_a_stopped_process_shortens_nothing(cf *f) {
 }
 
 static int lose_in_child(void *arg) {
-    stage *s = arg;
+    upgrade_stage *s = arg;
     hf_client *client = NULL;
     CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
     CF_UNTIL(atomic_load(&s->begin));
@@ -969,7 +969,7 @@ static int lose_in_child(void *arg) {
 }
 
 static int read_upgradably_in_child(void *arg) {
-    stage *s = arg;
+    upgrade_stage *s = arg;
     hf_client *client = NULL;
     CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
     (void)CF_TAKE(client, s->name, &KEPT_UPGRADABLE);
@@ -986,7 +986,7 @@ static uint32_t kind_seen(cf *f) {
 }
 
 static void B27_a_reader_beside_a_dead_upgradable_one_is_a_reader(cf *f) {
-    stage *s = t_shared_new(sizeof *s);
+    upgrade_stage *s = t_shared_new(sizeof *s);
     s->name = f->name;
     t_proc *child = t_proc_start(read_upgradably_in_child, s);
     CF_UNTIL(atomic_load(&s->ready));
@@ -1003,16 +1003,16 @@ static void B27_a_reader_beside_a_dead_upgradable_one_is_a_reader(cf *f) {
 /* Its hold has ended, but its queue entry has not. Later arrivals are still served. */
 static void F03_an_upgrade_of_a_stopped_process_is_in_nobody_s_way(cf *f) {
     t_proc *children[2];
-    stage *stages = new_stages(f, lose_in_child, children);
+    upgrade_stage *stages = new_stages(f, lose_in_child, children);
     for (int both = 0; both < 2; both++) {
-        stage *s = &stages[both];
+        upgrade_stage *s = &stages[both];
         t_proc *child = children[both];
         begin_stage(s);
         hf_options reading = {.kind = HF_READ, .lease_ms = CF_KEPT_LEASE_MS};
         if (both) reading.flags = HF_NO_RENEW;
         hf_hold *reader = CF_TAKE(f->a, f->name, &reading);
         atomic_store(&s->go, 1);
-        CF_UNTIL(cf_standing(f->b, f->name) == 1);
+        CF_UNTIL(cf_queued(f->b, f->name) == 1);
         t_proc_kill(child, SIGSTOP);
         t_sleep_ms(CF_PAST_LEASE_MS); /* leases that were not renewed have ended */
         CF_IS(both ? HF_LOST : HF_OK, hf_release(reader));
@@ -1044,10 +1044,10 @@ static void B20_a_timeout_racing_the_last_reader_shortens_nothing(cf *f) {
         cf_join(u->thread);
         if (u->result != HF_OK) {
             ENDED(HF_TIMEOUT, u);
-            undone(f);
+            wait_until_undone(f);
         }
         CF_IS(HF_OK, hf_downgrade(hold));
-        int64_t in_store = remaining(f);
+        int64_t in_store = remaining_ms(f);
         assert_true(in_store >= hf_remaining_ms(hold));
         CF_FREE(hold);
     }
@@ -1061,12 +1061,12 @@ static void B17_an_upgrade_waits_in_a_client_without_threads(cf *f) {
         CF_TAKE(client, f->name, CF_OPTIONS(HF_UPGRADABLE, .lease_ms = CF_KEPT_LEASE_MS));
     CF_IS(HF_BUSY, hf_upgrade(hold, 0));
     CF_IS(HF_TIMEOUT, hf_upgrade(hold, CF_PAST_LEASE_MS)); /* renewed meanwhile */
-    CF_UNTIL(hf_dispatch(client) == HF_OK && cf_could(f->a, f->name, CF_TRY(HF_READ, 0)));
+    CF_UNTIL(hf_dispatch(client) == HF_OK && cf_can_acquire(f->a, f->name, CF_TRY(HF_READ, 0)));
     upgrading *u = cf_new(f, sizeof *u);
     u->hold = hold;
     u->wait_ms = HF_FOREVER;
     u->thread = cf_spawn(f, run_upgrade, u);
-    CF_HELD_BACK(f->a, f->name, CF_TRY(HF_READ, 0));
+    CF_KEPT_OUT(f->a, f->name, CF_TRY(HF_READ, 0));
     CF_FREE(reader);
     UPGRADED(u);
     CF_IS(HF_OK, hf_downgrade(hold));

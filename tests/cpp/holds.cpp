@@ -18,14 +18,14 @@ static_assert(!std::is_copy_constructible_v<holdfast::cancel>);
 static_assert(std::is_aggregate_v<options>);
 
 // An owner different from this thread.
-static options stranger() {
+static options other_owner() {
     options how;
     how.owner = 7;
     return how;
 }
 
 static bool is_free(world &w) {
-    return static_cast<bool>(w.client.try_acquire(w.name, stranger()));
+    return static_cast<bool>(w.client.try_acquire(w.name, other_owner()));
 }
 
 CASE(a_hold_ends_with_its_scope) {
@@ -78,7 +78,7 @@ CASE(an_empty_hold_is_not_held) {
 
 CASE(a_lock_of_anothers_is_an_error_or_an_empty_hold) {
     const hold mine = w.client.acquire(w.name);
-    options how = stranger();
+    options how = other_owner();
     CHECK_THROWS(HF_BUSY, w.client.acquire(w.name, how));
     CHECK(!w.client.try_acquire(w.name, how));
     how.wait = 200ms;
@@ -209,7 +209,7 @@ CASE(upgrading_and_downgrading) {
     options how;
     how.kind = holdfast::kind::upgradable;
     hold mine = w.client.acquire(w.name, how);
-    options beside = stranger();
+    options beside = other_owner();
     beside.kind = holdfast::kind::read;
     hold reader = w.client.acquire(w.name, beside);
     CHECK(!mine.try_upgrade_for(0ms) && !mine.try_upgrade_for(200ms));
@@ -258,7 +258,7 @@ CASE(several_names_are_one_hold) {
     const std::string a = w.name + " a", b = w.name + " b";
     hold both = w.client.acquire_all({{a}, {b, holdfast::kind::read}});
     CHECK(both.held() && both.fence_of(0) > 0 && both.fence_of(1) > 0 && both.fence_of(2) == 0);
-    options other = stranger();
+    options other = other_owner();
     CHECK(!w.client.try_acquire(a, other));
     CHECK(!w.client.try_acquire_all({{w.name}, {a}}, other));
     CHECK_THROWS(HF_BUSY, w.client.acquire_all({{w.name}, {a}}, other));

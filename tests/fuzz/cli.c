@@ -83,7 +83,7 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t length) {
 
 /* ---- Words ---- */
 
-static void call(int argc, char **argv) {
+static void run_subcommand(int argc, char **argv) {
     subcommand_main *meant = subcommand(argv[0]);
     if (!meant) return;
     lines = 0;
@@ -102,7 +102,7 @@ static void try_words(input *in) {
     int count = 0;
     while (count < WORDS_MAX && in->left) words[count++] = input_text(in, '\n');
     memcpy(kept, words, sizeof kept); /* getopt reorders them */
-    if (count) call(count, words);
+    if (count) run_subcommand(count, words);
     for (int i = 0; i < count; i++) free(kept[i]);
 }
 

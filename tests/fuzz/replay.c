@@ -16,14 +16,14 @@ enum { INPUT_MAX = 1 << 20, HANG_S = 20 };
 static const char *current = "";
 static unsigned replayed;
 
-static void tell(const char *what) {
+static void print_current(const char *what) {
     (void)!write(STDERR_FILENO, what, strlen(what));
     (void)!write(STDERR_FILENO, current, strlen(current));
     (void)!write(STDERR_FILENO, "\n", 1);
 }
 
 static void on_end(int number) {
-    tell(number == SIGALRM ? "replay: no end to " : "replay: ended by ");
+    print_current(number == SIGALRM ? "replay: no end to " : "replay: ended by ");
     signal(number, SIG_DFL);
     raise(number);
 }

@@ -48,12 +48,12 @@ static const char *const keys[] = {
 static rm_server server;
 static rm_conn *conn;
 
-typedef struct line {
+typedef struct input_line {
     rm_bytes field[FIELDS_MAX];
     size_t count;
-} line;
+} input_line;
 
-static bool next_line(input *in, line *l) {
+static bool next_line(input *in, input_line *l) {
     if (!in->left) return false;
     const uint8_t *end = memchr(in->at, '\n', in->left);
     size_t length = end ? (size_t)(end - in->at) : in->left;
@@ -78,7 +78,7 @@ static rm_bytes key_name(rm_bytes digit, size_t at) {
 
 /* ---- Keys before the script ---- */
 
-static void add_items(const line *l, rm_key *key) {
+static void add_items(const input_line *l, rm_key *key) {
     size_t step = key->type == RM_HASH ? 2 : 1;
     for (size_t i = 2; i + step <= l->count; i += step) {
         if (key->type == RM_HASH && rm_index(key, l->field[i]) >= 0) continue;
@@ -89,14 +89,14 @@ static void add_items(const line *l, rm_key *key) {
     if (!key->count) rm_keys_remove(&server.db[0], key);
 }
 
-static void put_key(const line *l, rm_type type) {
+static void put_key(const input_line *l, rm_type type) {
     rm_bytes name = key_name(l->field[1], 0);
     rm_key *old = rm_keys_find(&server.db[0], name, NOW_US / 1000);
     if (old) rm_keys_remove(&server.db[0], old);
     add_items(l, rm_keys_make(&server.db[0], name, type));
 }
 
-static void end_key(const line *l) {
+static void end_key(const input_line *l) {
     int64_t ms = 0;
     rm_key *key = rm_keys_find(&server.db[0], key_name(l->field[1], 0), NOW_US / 1000);
     if (!key || l->count < 3 || !rm_integer(l->field[2], &ms) || ms < 1 || ms > 1000000000) return;
@@ -104,7 +104,7 @@ static void end_key(const line *l) {
 }
 
 /* A command in RESP, from a client that does not use the lock. */
-static void say(rm_conn *c, const rm_bytes *words, size_t count) {
+static void send_command(rm_conn *c, const rm_bytes *words, size_t count) {
     hf__buffer out;
     hf__buffer_init(&out, RM_BYTES_MAX);
     rm_array(&out, count);
@@ -113,9 +113,9 @@ static void say(rm_conn *c, const rm_bytes *words, size_t count) {
     hf__buffer_fini(&out);
 }
 
-static void listen_to(const line *l) {
+static void listen_to(const input_line *l) {
     rm_bytes words[] = {rm_text("SUBSCRIBE"), l->field[1]};
-    if (l->count > 1) say(rm_connect(&server, NULL), words, 2);
+    if (l->count > 1) send_command(rm_connect(&server, NULL), words, 2);
 }
 
 /* ---- Comparing the keys ---- */
@@ -190,7 +190,7 @@ static rm_bytes without_mark(rm_bytes value) {
 }
 
 /* Writes all keys except fences and queues, without their expiry. */
-static void show(hf__buffer *out) {
+static void write_keys(hf__buffer *out) {
     rm_key *all[KEYS_MAX], *key = NULL;
     size_t count = 0;
     hf__buffer_init(out, RM_BYTES_MAX);
@@ -207,7 +207,7 @@ static void show(hf__buffer *out) {
     }
 }
 
-static bool same(const hf__buffer *a, const hf__buffer *b) {
+static bool same_bytes(const hf__buffer *a, const hf__buffer *b) {
     return a->length == b->length && (!a->length || !memcmp(a->data, b->data, a->length));
 }
 
@@ -253,7 +253,7 @@ static bool is_entry(const char *text) {
 }
 
 /* A valid entry whose client has sent a request recently. */
-static bool asks(rm_bytes entry) {
+static bool is_live_entry(rm_bytes entry) {
     char *text = rm_copy(entry), client[64];
     size_t length = strcspn(text, ":# \t\n\v\f\r");
     bool whole = length < 37 && is_entry(text + length) && strlen(text) == entry.length;
@@ -271,7 +271,7 @@ static bool asks(rm_bytes entry) {
     return fresh;
 }
 
-static void look(view *v, int name) {
+static void take_view(view *v, int name) {
     *v = (view){0};
     hf__buffer_init(&v->holder, RM_BYTES_MAX);
     const rm_key *lock = rm_look(&server, keys[locks[name]]);
@@ -285,17 +285,17 @@ static void look(view *v, int name) {
     }
     const rm_key *q = rm_look(&server, keys[lines[name]]);
     for (size_t i = 0; q && q->type == RM_LIST && i < q->count && i < LINE_MAX; i++)
-        if (asks(q->items[i].text)) v->line[v->length++] = rm_copy(q->items[i].text);
+        if (is_live_entry(q->items[i].text)) v->line[v->length++] = rm_copy(q->items[i].text);
 }
 
-static void forget(view *v) {
+static void free_view(view *v) {
     hf__buffer_fini(&v->holder);
     for (size_t i = 0; i < v->length; i++) free(v->line[i]);
 }
 
 /* ---- Invariants ---- */
 
-static bool stands(const view *v, const char *entry) {
+static bool is_queued(const view *v, const char *entry) {
     for (size_t i = 0; i < v->length; i++)
         if (!strcmp(v->line[i], entry)) return true;
     return false;
@@ -307,16 +307,16 @@ static bool is_own(const char *entry, rm_bytes id) {
     return !strncmp(entry, id.at, length);
 }
 
-static void check_failed(const view *before, const view *after, const line *l) {
+static void check_failed(const view *before, const view *after, const input_line *l) {
     bool held = after->holder.length > 0;
-    FUZZ_CHECK(!held || same(&before->holder, &after->holder));
+    FUZZ_CHECK(!held || same_bytes(&before->holder, &after->holder));
     FUZZ_CHECK(after->inside <= before->inside);
     for (size_t i = 0; i < before->length; i++)
-        FUZZ_CHECK(stands(after, before->line[i]) ||
+        FUZZ_CHECK(is_queued(after, before->line[i]) ||
                    (l->count > 3 && is_own(before->line[i], l->field[3])));
 }
 
-static void check(const view *before, const view *after, const line *l, bool failed) {
+static void check_views(const view *before, const view *after, const input_line *l, bool failed) {
     FUZZ_CHECK(before->endless || !after->endless);
     FUZZ_CHECK(after->token >= before->token || after->token <= 0);
     if (failed) check_failed(before, after, l);
@@ -324,13 +324,13 @@ static void check(const view *before, const view *after, const line *l, bool fai
 
 /* ---- Running ---- */
 
-static const hf__script *find(rm_bytes name) {
+static const hf__script *find_script(rm_bytes name) {
     const hf__script *const *s = sim_scripts;
     while (*s && !rm_same(rm_text((*s)->name), name)) s++;
     return *s;
 }
 
-static size_t words_of(const line *l, const hf__script *script, rm_bytes *words) {
+static size_t words_of(const input_line *l, const hf__script *script, rm_bytes *words) {
     static char number[8];
     size_t count = l->field[2].length < 9 ? l->field[2].length : 9, n = 0;
     snprintf(number, sizeof number, "%zu", count);
@@ -378,29 +378,29 @@ static bool are_distinct(rm_bytes digits) {
     return !digits.length || (digits.at[0] >= '0' && digits.at[digits.length - 1] <= '9');
 }
 
-static void run(const line *l) {
+static void run_script(const input_line *l) {
     rm_bytes words[FIELDS_MAX + 16];
     view before[NAMES], after[NAMES];
     hf__buffer shown, then;
-    const hf__script *script = l->count > 2 ? find(l->field[1]) : NULL;
+    const hf__script *script = l->count > 2 ? find_script(l->field[1]) : NULL;
     if (!script || !are_distinct(l->field[2]) || !are_its_keys(script, l->field[2])) return;
     asker = l->count > 3 && !strcmp(script->name, "acquire") ? l->field[3] : rm_text("");
-    for (int i = 0; i < NAMES; i++) look(&before[i], i);
-    show(&shown);
+    for (int i = 0; i < NAMES; i++) take_view(&before[i], i);
+    write_keys(&shown);
     bool known = is_known_for_ever();
     hf__buffer_cut(&conn->out, 0);
-    say(conn, words, words_of(l, script, words));
-    for (int i = 0; i < NAMES; i++) look(&after[i], i);
-    show(&then);
+    send_command(conn, words, words_of(l, script, words));
+    for (int i = 0; i < NAMES; i++) take_view(&after[i], i);
+    write_keys(&then);
     FUZZ_CHECK(conn->out.length && !conn->failed);
     if (getenv("FUZZ_TELL")) fprintf(stderr, "%.*s", (int)conn->out.length, conn->out.data);
     bool failed = conn->out.data[0] == '-';
-    if (failed && !lets_go(script)) FUZZ_CHECK(same(&shown, &then));
+    if (failed && !lets_go(script)) FUZZ_CHECK(same_bytes(&shown, &then));
     FUZZ_CHECK(known || !is_known_for_ever());
     for (int i = 0; i < NAMES; i++) {
-        check(&before[i], &after[i], l, failed);
-        forget(&before[i]);
-        forget(&after[i]);
+        check_views(&before[i], &after[i], l, failed);
+        free_view(&before[i]);
+        free_view(&after[i]);
     }
     hf__buffer_fini(&shown);
     hf__buffer_fini(&then);
@@ -408,7 +408,7 @@ static void run(const line *l) {
 
 static char refused[64];
 
-static void refuse(const line *l) {
+static void refuse_command(const input_line *l) {
     if (l->count < 2) return;
     size_t n = l->field[1].length < sizeof refused - 1 ? l->field[1].length : sizeof refused - 1;
     memcpy(refused, l->field[1].at, n);
@@ -416,7 +416,7 @@ static void refuse(const line *l) {
     server.refused = refused;
 }
 
-static void do_line(const line *l, unsigned *runs) {
+static void do_line(const input_line *l, unsigned *runs) {
     switch (l->field[0].length ? l->field[0].at[0] : ' ') {
     case 'S': put_key(l, RM_STRING); break;
     case 'L': put_key(l, RM_LIST); break;
@@ -424,9 +424,9 @@ static void do_line(const line *l, unsigned *runs) {
     case 'E': end_key(l); break;
     case 'C': listen_to(l); break;
     case 'M': server.memory_full = true; break;
-    case 'P': refuse(l); break;
+    case 'P': refuse_command(l); break;
     case 'R':
-        if ((*runs)++ < RUNS_MAX) run(l);
+        if ((*runs)++ < RUNS_MAX) run_script(l);
         break;
     default: break;
     }
@@ -434,7 +434,7 @@ static void do_line(const line *l, unsigned *runs) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     input in = {data, size};
-    line l = {.count = 0};
+    input_line l = {.count = 0};
     unsigned runs = 0;
     rm_init(&server);
     server.now_us = NOW_US;

@@ -7,8 +7,8 @@
 
 #include "base/glob.h"
 #include "base/url.h"
+#include "fake_time.h"
 #include "holdfast.h"
-#include "still.h"
 
 /* ---- URLs ---- */
 
@@ -85,7 +85,7 @@ static void try_pattern(input *in) {
 enum { BEYOND = 16 };
 
 /* Copies the bytes of the input over zeros. Pointers stay NULL: wrong pointers are not tested. */
-static size_t fill(input *in, void *to, size_t known) {
+static size_t fill_options(input *in, void *to, size_t known) {
     size_t size = input_byte(in) % (known + BEYOND + 1), length = size;
     const uint8_t *from = input_bytes(in, &length);
     memset(to, 0, known + BEYOND);
@@ -93,14 +93,14 @@ static size_t fill(input *in, void *to, size_t known) {
     return size;
 }
 
-static void use(hf_client *client, hf_options *options, size_t size, const char *name) {
+static void use_options(hf_client *client, hf_options *options, size_t size, const char *name) {
     hf_hold *hold = (hf_hold *)(uintptr_t)1, *again = NULL;
     hf_info *info = NULL;
-    int64_t began = still_now_ms();
-    still_call_begins();
+    int64_t began = fake_time_now_ms();
+    fake_time_call_begins();
     hf_result r = hf_acquire_v(client, name, options, size, &hold);
     FUZZ_CHECK((r == HF_OK) == (hold != NULL));
-    FUZZ_CHECK(still_now_ms() - began < 100);
+    FUZZ_CHECK(fake_time_now_ms() - began < 100);
     if (r) {
         FUZZ_CHECK(*hf_error_detail());
         return;
@@ -128,12 +128,12 @@ static void try_options(input *in) {
         char beyond[BEYOND];
     } options;
     hf_client *client = (hf_client *)(uintptr_t)1;
-    size_t client_size = fill(in, &client_options, sizeof client_options.known);
+    size_t client_size = fill_options(in, &client_options, sizeof client_options.known);
     client_options.known.label = NULL;
     client_options.known.log = NULL;
     client_options.known.flags |= HF_NO_THREAD;
     if (client_size < sizeof client_options.known) client_size = sizeof client_options.known;
-    size_t size = fill(in, &options, sizeof options.known);
+    size_t size = fill_options(in, &options, sizeof options.known);
     options.known.cancel = NULL;
     options.known.on_lost = NULL;
     char *name = input_text(in, '\0');
@@ -142,14 +142,14 @@ static void try_options(input *in) {
     if (r)
         FUZZ_CHECK(*hf_error_detail());
     else
-        use(client, &options.known, size, name);
+        use_options(client, &options.known, size, name);
     hf_close(client);
     free(name);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     input in = {data, size};
-    still_begin();
+    fake_time_begin();
     switch (input_byte(&in)) {
     case 'o': try_options(&in); break;
     case 'p': try_pattern(&in); break;

@@ -29,24 +29,24 @@ typedef struct reg {
 
 /* A hold as its client sees it: from the return of the acquire until the release or its
    deadline. */
-typedef struct stay {
+typedef struct hold_span {
     int64_t from_us, to_us;
     uint64_t token;
-} stay;
+} hold_span;
 
-typedef struct visitor {
+typedef struct updater {
     int32_t stays;
     int32_t troubled; /* acquires that failed */
     int32_t lost;     /* holds that were lost */
     int32_t unsure;   /* checks that said "not held": nothing was written */
-    stay stay[HOLDS_MAX];
-} visitor;
+    hold_span stay[HOLDS_MAX];
+} updater;
 
 typedef struct shared {
     atomic_bool over;
     char url[2048];
     reg registers[REGISTERS];
-    visitor visitors[CLIENTS];
+    updater visitors[CLIENTS];
     int sockets[CLIENTS][2]; /* to the resource; its own end is second */
 } shared;
 

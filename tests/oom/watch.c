@@ -350,7 +350,7 @@ REAL(hf_result, hf_break, (hf_client * client, const char *name, uint64_t token)
 REAL(void, hf_leader_free, (hf_leader_info * info));
 REAL(void, hf_cancel_free, (hf_cancel * cancel));
 REAL(void, hf_unobserve, (hf_observer * observer));
-REAL(void, cf_room_check, (cf_room * room, long visits));
+REAL(void, cf_section_check, (cf_section * section, long visits));
 
 /* Called before the library releases the hold. */
 static void note_release(const hf_hold *hold, bool kind_changes) {
@@ -439,9 +439,9 @@ void __wrap_hf_unobserve(hf_observer *observer) {
     __real_hf_unobserve(observer);
 }
 
-void __wrap_cf_room_check(cf_room *room, long visits) {
-    if (atomic_load(&room->collisions)) watch_violation("two were inside", "the room");
-    __real_cf_room_check(room, visits);
+void __wrap_cf_section_check(cf_section *section, long visits) {
+    if (atomic_load(&section->collisions)) watch_violation("two were inside", "the room");
+    __real_cf_section_check(section, visits);
 }
 
 /* ---- Around a case ---- */

@@ -41,29 +41,29 @@ typedef struct ledger_slot {
     ledger_record records[LEDGER_RECORDS];
 } ledger_slot;
 
-typedef struct ledger {
+typedef struct soak_ledger {
     ledger_slot slots[LEDGER_SLOTS];
     atomic_ullong highest[LEDGER_NAMES]; /* highest token of a stay that excludes others */
-} ledger;
+} soak_ledger;
 
 /* Record the stay. `record` selects one of the slot's records, for a thread inside several
    locks. */
-void ledger_enter(ledger *l, int slot, int record, const ledger_stay *stay);
+void ledger_enter(soak_ledger *l, int slot, int record, const ledger_stay *stay);
 
 /* The lease was renewed. */
-void ledger_extend(ledger *l, int slot, int record, int64_t until_us);
+void ledger_extend(soak_ledger *l, int slot, int record, int64_t until_us);
 
 /* Call it before the release. */
-void ledger_leave(ledger *l, int slot, int record);
+void ledger_leave(soak_ledger *l, int slot, int record);
 
 /* Mark the slot of a process as killed, or as running again. */
-void ledger_set_dead(ledger *l, int slot, bool dead);
+void ledger_set_dead(soak_ledger *l, int slot, bool dead);
 
 /* Whether a conflicting stay is inside together with this one, which has been entered. `wipes` is
    the present count. *other is the slot of one of them. */
-bool ledger_overlaps(ledger *l, int slot, const ledger_stay *stay, unsigned wipes, int *other);
+bool ledger_overlaps(soak_ledger *l, int slot, const ledger_stay *stay, unsigned wipes, int *other);
 
 /* Whether the token of a stay that excludes others is greater than all before it. */
-bool ledger_token_grows(ledger *l, int name, uint64_t token);
+bool ledger_token_grows(soak_ledger *l, int name, uint64_t token);
 
 #endif

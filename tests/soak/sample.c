@@ -56,13 +56,13 @@ static int entries_of(const char *path) {
     return count;
 }
 
-static void add(judge_series *s, double value) {
+static void add_sample(judge_series *s, double value) {
     if (!judge_add(s, value)) t_fail("out of memory");
 }
 
 /* ---- Processes ------------------------------------------------------------------------------- */
 
-static void take_process(samples *m, deeds *d, int process, double seconds) {
+static void take_process(samples *m, fault_injector *d, int process, double seconds) {
     char path[64];
     int pid = (int)t_proc_pid(d->workers[process]);
     double figures[SAMPLE_FIGURES];
@@ -76,36 +76,36 @@ static void take_process(samples *m, deeds *d, int process, double seconds) {
             figures[SAMPLE_PSS], rss, figures[SAMPLE_HEAP], figures[SAMPLE_FDS]);
     if (process >= SAMPLE_LASTING) return;
     for (int i = 0; i < SAMPLE_FIGURES; i++) {
-        add(&m->of[process][i], figures[i]);
+        add_sample(&m->of[process][i], figures[i]);
         m->now[i] += figures[i];
     }
 }
 
 /* ---- Stores ---------------------------------------------------------------------------------- */
 
-static void take_server(samples *m, deeds *d, int store, double seconds) {
+static void take_server(samples *m, fault_injector *d, int store, double seconds) {
     int64_t bytes = t_redis_info(d->servers[store], "used_memory");
     int64_t keys = t_redis_int(d->servers[store], "DBSIZE");
     fprintf(m->csv, "%.0f,%s,,,,,%lld,%lld,\n", seconds, store == SOAK_KEPT ? "kept" : "wiped",
             (long long)bytes, (long long)keys);
-    add(&m->memory[store], (double)bytes / 1024);
-    add(&m->keys[store], (double)keys);
+    add_sample(&m->memory[store], (double)bytes / 1024);
+    add_sample(&m->keys[store], (double)keys);
 }
 
-void samples_take(samples *m, deeds *d) {
+void samples_take(samples *m, fault_injector *d) {
     double seconds = (double)(t_now_ms() - d->began_ms) / 1000;
     memset(m->now, 0, sizeof m->now);
     for (int i = 0; i < SOAK_PROCESSES; i++) take_process(m, d, i, seconds);
-    for (int i = 0; i < SAMPLE_FIGURES; i++) add(&m->all[i], m->now[i]);
+    for (int i = 0; i < SAMPLE_FIGURES; i++) add_sample(&m->all[i], m->now[i]);
     for (int i = 0; i < 2; i++) take_server(m, d, i, seconds);
-    add(&m->files, entries_of(m->directory));
+    add_sample(&m->files, entries_of(m->directory));
     fprintf(m->csv, "%.0f,file,,,,,,,%d\n", seconds, entries_of(m->directory));
     fflush(m->csv);
 }
 
 /* ---- Judging --------------------------------------------------------------------------------- */
 
-static int say(const char *what, const char *unit, judge_verdict v) {
+static int print_verdict(const char *what, const char *unit, judge_verdict v) {
     printf("  %-28s %10.0f %10.0f %10.0f  %-4s%s\n", what, v.before, v.after, v.allowed, unit,
            v.flat ? "flat" : "GROWS");
     return v.flat ? 0 : 1;
@@ -125,7 +125,7 @@ static int judge_worst(const samples *m, int figure) {
         of = i;
     }
     snprintf(what, sizeof what, "%s, process %d", a->name, of);
-    (void)say(what, a->unit, worst);
+    (void)print_verdict(what, a->unit, worst);
     return grown;
 }
 
@@ -137,15 +137,15 @@ int samples_judge(const samples *m) {
     for (int i = 0; i < SAMPLE_FIGURES; i++) {
         const allowance *a = &allowed[i];
         snprintf(what, sizeof what, "%s, %d processes", a->name, SAMPLE_LASTING);
-        grown += say(what, a->unit, judge_flat(&m->all[i], a->factor_all, a->slack_all));
+        grown += print_verdict(what, a->unit, judge_flat(&m->all[i], a->factor_all, a->slack_all));
         grown += judge_worst(m, i);
     }
     for (int i = 0; i < 2; i++) {
-        grown += say(names[i], "KiB", judge_flat(&m->memory[i], 1.1, 1024));
+        grown += print_verdict(names[i], "KiB", judge_flat(&m->memory[i], 1.1, 1024));
         snprintf(what, sizeof what, "%s: keys", i == SOAK_KEPT ? "kept" : "wiped");
-        grown += say(what, "", judge_flat(&m->keys[i], 1.1, 100));
+        grown += print_verdict(what, "", judge_flat(&m->keys[i], 1.1, 100));
     }
-    return grown + say("files", "", judge_flat(&m->files, 1.1, 30));
+    return grown + print_verdict("files", "", judge_flat(&m->files, 1.1, 30));
 }
 
 void samples_end(samples *m) {

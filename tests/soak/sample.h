@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "deeds.h"
+#include "fault_injector.h"
 #include "judge.h"
 
 enum { SAMPLE_LASTING = SOAK_PROCESSES - SOAK_MORTAL };
@@ -30,7 +30,7 @@ typedef struct samples {
 } samples;
 
 void samples_begin(samples *m, FILE *csv, const char *directory);
-void samples_take(samples *m, deeds *d);
+void samples_take(samples *m, fault_injector *d);
 
 /* Print each verdict; returns how many are not flat. */
 int samples_judge(const samples *m);

@@ -27,8 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "deeds.h"
-#include "left.h"
+#include "fault_injector.h"
+#include "leftovers.h"
 #include "sample.h"
 
 enum {
@@ -68,7 +68,7 @@ static int remove_one(const char *path, const struct stat *status, int type, str
     return remove(path);
 }
 
-static void make_urls(soak *s, deeds *d, const char *directory) {
+static void make_urls(soak *s, fault_injector *d, const char *directory) {
     const char *options = "lease=5s&outage=30s&command_timeout=3s";
     for (int i = SOAK_KEPT; i <= SOAK_WIPED; i++)
         snprintf(s->urls[i], SOAK_URL_ROOM, "%s?%s", t_redis_url(d->servers[i]), options);
@@ -81,13 +81,13 @@ static bool all_beat(const soak *s) {
     return true;
 }
 
-static void start(soak *s, deeds *d, const char *directory) {
+static void start_servers(soak *s, fault_injector *d, const char *directory) {
     /* Keeps the append-only file short; otherwise each restart would take longer. */
     const char *config[] = {"auto-aof-rewrite-min-size 4mb", NULL};
     d->servers[SOAK_KEPT] = t_redis_start(&(t_redis_options){.appendonly = true, .config = config});
     d->servers[SOAK_WIPED] = t_redis_start(NULL);
     make_urls(s, d, directory);
-    for (int i = 0; i < SOAK_PROCESSES; i++) deeds_start_worker(d, i);
+    for (int i = 0; i < SOAK_PROCESSES; i++) fault_start_worker(d, i);
     T_WAIT_UNTIL(all_beat(s), STARTING_MS);
 }
 
@@ -112,7 +112,7 @@ static void check_waits(soak *s) {
 }
 
 /* Printed as they come, because a long run is watched meanwhile. */
-static void print_notes(soak *s, const deeds *d) {
+static void print_notes(soak *s, const fault_injector *d) {
     static int printed;
     int violations = atomic_load(&s->violations);
     for (; printed < violations && printed < SOAK_NOTES && *s->notes[printed]; printed++)
@@ -126,7 +126,7 @@ static void print_header(void) {
         "keys faults violations\n");
 }
 
-static void print_minute(soak *s, deeds *d, const samples *m, int64_t now_ms) {
+static void print_minute(soak *s, fault_injector *d, const samples *m, int64_t now_ms) {
     soak_counts *c = &s->counts;
     double seconds = (double)(now_ms - d->began_ms) / 1000;
     size_t last = m->keys[0].count - 1;
@@ -138,7 +138,7 @@ static void print_minute(soak *s, deeds *d, const samples *m, int64_t now_ms) {
            atomic_load(&s->violations));
 }
 
-static void go_on(soak *s, deeds *d, samples *m) {
+static void go_on(soak *s, fault_injector *d, samples *m) {
     int64_t end_ms = d->began_ms + (int64_t)(hours * 3600000), minute = 1;
     int64_t sample_ms = d->began_ms, deed_ms = d->began_ms + CALM_MS;
     print_header();
@@ -155,7 +155,7 @@ static void go_on(soak *s, deeds *d, samples *m) {
             minute = (now_ms - d->began_ms) / 60000 + 1;
         }
         if (now_ms >= deed_ms) {
-            deeds_do(d);
+            fault_inject(d);
             deed_ms = t_now_ms() + rand() % CALM_MS;
         }
         t_sleep_ms(100);
@@ -164,7 +164,7 @@ static void go_on(soak *s, deeds *d, samples *m) {
 
 /* ---- The end --------------------------------------------------------------------------------- */
 
-static void end_workers(soak *s, deeds *d) {
+static void end_workers(soak *s, fault_injector *d) {
     atomic_store(&s->stopping, true);
     for (int i = 0; i < SOAK_PROCESSES; i++) {
         int status = t_proc_wait(d->workers[i], END_MS);
@@ -192,7 +192,7 @@ static bool is_clean(t_redis *server, char *left, size_t size) {
 }
 
 /* B30: keys that killed processes have left expire. */
-static void check_keys(soak *s, deeds *d) {
+static void check_keys(soak *s, fault_injector *d) {
     char left[256] = "";
     for (int i = 0; i < 2; i++) {
         int64_t end_ms = t_now_ms() + KEYS_GONE_MS;
@@ -221,7 +221,7 @@ static double cpu_seconds(void) {
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-static void print_counts(soak *s, deeds *d, double seconds) {
+static void print_counts(soak *s, fault_injector *d, double seconds) {
     soak_counts *c = &s->counts;
     printf("\n%d processes, %d clients, %d threads; %.0f s, seed %u; %d faults\n", SOAK_PROCESSES,
            SOAK_PROCESSES * SOAK_CLIENTS, SOAK_PROCESSES * SOAK_THREADS, seconds, seed, d->done);
@@ -250,23 +250,23 @@ static bool print_verdict(int violations, int left, int grown) {
 }
 
 static void nothing_goes_wrong_or_grows(void **state) {
-    static deeds d;
+    static fault_injector d;
     static samples m;
     soak *s = t_shared_new(sizeof *s);
     const char *directory = make_directory();
     (void)state;
     s->plant = plant;
     s->seed = seed;
-    d = (deeds){.s = s, .began_ms = t_now_ms(), .log = open_in_folder("deeds.log")};
+    d = (fault_injector){.s = s, .began_ms = t_now_ms(), .log = open_in_folder("deeds.log")};
     samples_begin(&m, open_in_folder("samples.csv"), directory);
-    start(s, &d, directory);
+    start_servers(s, &d, directory);
     d.began_ms = t_now_ms();
     go_on(s, &d, &m);
     double seconds = (double)(t_now_ms() - d.began_ms) / 1000;
     end_workers(s, &d);
     print_counts(s, &d, seconds);
     check_keys(s, &d);
-    int left = left_judge(s), grown = samples_judge(&m);
+    int left = leftovers_judge(s), grown = samples_judge(&m);
     for (int i = 0; i < 2; i++) t_redis_free(d.servers[i]);
     printf("%.0f s of CPU, %.0f %% of one core, with the servers\n", cpu_seconds(),
            100 * cpu_seconds() / seconds);
@@ -283,7 +283,7 @@ static void nothing_goes_wrong_or_grows(void **state) {
 
 /* ---- The command line ------------------------------------------------------------------------ */
 
-static void usage(void) {
+static void print_usage(void) {
     fprintf(stderr, "usage: soak HOURS [SEED [FOLDER [leak|descriptor|gather|double]]]\n");
     exit(64);
 }
@@ -292,7 +292,7 @@ static int plant_of(const char *text) {
     static const char *const names[] = {"nothing", "leak", "descriptor", "gather", "double"};
     for (int i = 0; i < 5; i++)
         if (!strcmp(text, names[i])) return i;
-    usage();
+    print_usage();
     return 0;
 }
 
@@ -311,9 +311,9 @@ static void measure_exactly(char **argv) {
 int main(int argc, char **argv) {
     measure_exactly(argv);
     setvbuf(stdout, NULL, _IOLBF, 0);
-    if (argc < 2 || argc > 5) usage();
+    if (argc < 2 || argc > 5) print_usage();
     hours = strtod(argv[1], NULL);
-    if (!(hours > 0 && hours < 10000)) usage();
+    if (!(hours > 0 && hours < 10000)) print_usage();
     seed = argc > 2 && *argv[2] ? (unsigned)strtoul(argv[2], NULL, 10) : (unsigned)time(NULL);
     if (argc > 3) folder = argv[3];
     if (argc > 4) plant = plant_of(argv[4]);

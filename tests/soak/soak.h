@@ -62,7 +62,7 @@ typedef struct soak_process {
 } soak_process;
 
 typedef struct soak {
-    ledger ledger;
+    soak_ledger ledger;
     soak_counts counts;
     soak_gate gates[SOAK_GATES];
     soak_process processes[SOAK_PROCESSES];

@@ -66,7 +66,7 @@ static int64_t read_ms(const char *text) {
 }
 
 /* Called before any thread starts. */
-static pid_t begin(char **command) {
+static pid_t start_command(char **command) {
     pid_t child = fork();
     if (child) return child;
     execvp(*command, command);
@@ -84,7 +84,7 @@ int main(int argc, char **argv) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (cores > CORES_MAX) cores = CORES_MAX;
     pthread_barrier_init(&all, NULL, (unsigned)cores);
-    pid_t child = begin(argv + 3);
+    pid_t child = start_command(argv + 3);
     for (intptr_t i = 0; i < cores; i++) {
         pthread_t thread;
         if (pthread_create(&thread, NULL, stand_in_the_way, (void *)i) != 0) return 71;

@@ -6,7 +6,7 @@
  *   the list of our descriptors (src/store/file/clofork.c): some 4 KiB, once for each process.
  * - descriptors: none.
  */
-#include "left.h"
+#include "leftovers.h"
 
 #include <dirent.h>
 #include <malloc.h>
@@ -24,7 +24,7 @@ static long long heap_in_use(void) {
     return (long long)(all.uordblks + all.hblkhd);
 }
 
-static long long descriptors(void) {
+static long long count_descriptors(void) {
     long long count = 0;
     DIR *directory = opendir("/proc/self/fd");
     while (directory && readdir(directory)) count++;
@@ -32,25 +32,25 @@ static long long descriptors(void) {
     return count;
 }
 
-void left_begin(void) {
-    fds_before = descriptors();
+void leftovers_begin(void) {
+    fds_before = count_descriptors();
     heap_before = heap_in_use();
 }
 
-long long left_heap(void) {
+long long leftovers_heap(void) {
     return heap_in_use() - heap_before;
 }
 
 /* A detached thread may still be about to end. */
-void left_end(soak_process *p) {
+void leftovers_end(soak_process *p) {
     int64_t end_ms = t_now_ms() + CLOSING_MS;
-    while (descriptors() > fds_before && t_now_ms() < end_ms) t_sleep_ms(LOOK_EVERY_MS);
-    atomic_store(&p->heap_left, left_heap());
-    atomic_store(&p->fds_left, descriptors() - fds_before);
+    while (count_descriptors() > fds_before && t_now_ms() < end_ms) t_sleep_ms(LOOK_EVERY_MS);
+    atomic_store(&p->heap_left, leftovers_heap());
+    atomic_store(&p->fds_left, count_descriptors() - fds_before);
     atomic_store(&p->closed, true);
 }
 
-int left_judge(soak *s) {
+int leftovers_judge(soak *s) {
     long long heap = 0, fds = 0;
     int bad = 0, closed = 0;
     for (int i = 0; i < SOAK_PROCESSES; i++) {

@@ -1,35 +1,35 @@
 /* One thread of a soak. It makes one visit after another. */
-#ifndef HF_SOAK_MATE_H
-#define HF_SOAK_MATE_H
+#ifndef HF_SOAK_THREAD_H
+#define HF_SOAK_THREAD_H
 
 #include "holdfast.h"
 #include "soak.h"
 
-typedef struct mate {
+typedef struct soak_thread {
     soak *s;
     hf_client *client; /* its own, or shared by two threads */
     int store, slot, process, index;
     unsigned chance;
     atomic_int told;           /* calls of on_lost during this visit */
     struct gathered *gathered; /* memory that a planted bug keeps until the end */
-} mate;
+} soak_thread;
 
 /* A random number from the run's seed: 0 to below - 1. */
-int mate_chance(mate *m, int below);
+int thread_chance(soak_thread *m, int below);
 
 /* One visit of a random kind, with all its checks. */
-void mate_visit(mate *m);
+void thread_visit(soak_thread *m);
 
 /* Count down one round of a latch, and wait for one. */
-void mate_count_round(mate *m, int gate);
-void mate_await_round(mate *m, int gate);
+void thread_count_round(soak_thread *m, int gate);
+void thread_await_round(soak_thread *m, int gate);
 
 /* Whether a result only means that the store was away. */
-bool mate_is_away(mate *m, hf_result result);
+bool thread_is_away(soak_thread *m, hf_result result);
 
 /* A wait begins, and ends; it continues over attempts that fail. */
-void mate_waits(mate *m, const char *name);
-void mate_served(mate *m);
+void thread_waits(soak_thread *m, const char *name);
+void mate_served(soak_thread *m);
 
 /* See stay.c. */
 enum { STAY_NAMES = LEDGER_RECORDS };
@@ -43,20 +43,20 @@ typedef struct stay {
 } stay;
 
 /* Options of a visit that waits, with this thread's on_lost. */
-hf_options stay_options(mate *m, uint32_t kind);
+hf_options stay_options(soak_thread *m, uint32_t kind);
 
 /* Try until it is granted; false: it was not granted within wait_ms. */
-bool stay_acquire(mate *m, stay *st, const char *const *names, const hf_options *options);
+bool stay_acquire(soak_thread *m, stay *st, const char *const *names, const hf_options *options);
 
 /* Stay inside for `ms`, or until the lock is lost; reports violations. */
-void stay_inside(mate *m, stay *st, int64_t ms);
+void stay_inside(soak_thread *m, stay *st, int64_t ms);
 
 /* The hold has changed to another kind, with another token. */
-void stay_becomes(mate *m, stay *st, uint32_t kind);
+void stay_becomes(soak_thread *m, stay *st, uint32_t kind);
 
-void stay_release(mate *m, stay *st);
+void stay_release(soak_thread *m, stay *st);
 
 /* Free what a planted bug has collected: only its growth can be seen. */
-void stay_forget(mate *m);
+void stay_forget(soak_thread *m);
 
 #endif

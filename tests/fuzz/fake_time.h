@@ -5,25 +5,25 @@
  *
  * For clients without threads (HF_NO_THREAD), whose calls do all the work.
  */
-#ifndef FUZZ_STILL_H
-#define FUZZ_STILL_H
+#ifndef FUZZ_FAKE_TIME_H
+#define FUZZ_FAKE_TIME_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /* Start again, at the same time and with the same random numbers. */
-void still_begin(void);
+void fake_time_begin(void);
 
-int64_t still_now_ms(void);
-int64_t still_unix_us(void);
-void still_pass_ms(int64_t ms);
+int64_t fake_time_now_ms(void);
+int64_t fake_time_unix_us(void);
+void fake_time_pass_ms(int64_t ms);
 
 /* Called where poll has no events and would sleep; true: check again, there may be events now. */
-typedef bool still_idle_fn(void);
-void still_on_idle(still_idle_fn *fn);
+typedef bool fake_time_idle_fn(void);
+void fake_time_on_idle(fake_time_idle_fn *fn);
 
 /* Call it before each library call. It aborts a call that polls very often without any time
    passing. */
-void still_call_begins(void);
+void fake_time_call_begins(void);
 
 #endif

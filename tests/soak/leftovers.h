@@ -2,21 +2,21 @@
  * Resources that a process has and did not have before it opened its first client: heap bytes and
  * descriptors. When all clients are closed there must be none.
  */
-#ifndef HF_SOAK_LEFT_H
-#define HF_SOAK_LEFT_H
+#ifndef HF_SOAK_LEFTOVERS_H
+#define HF_SOAK_LEFTOVERS_H
 
 #include "soak.h"
 
 /* This process begins; its present resources are the baseline. */
-void left_begin(void);
+void leftovers_begin(void);
 
 /* Bytes in use beyond the baseline. */
-long long left_heap(void);
+long long leftovers_heap(void);
 
 /* All clients are closed: store in `p` what is left. */
-void left_end(soak_process *p);
+void leftovers_end(soak_process *p);
 
 /* Print the worst process; returns how many have left too much. */
-int left_judge(soak *s);
+int leftovers_judge(soak *s);
 
 #endif
