@@ -110,7 +110,7 @@ static void check_tells_no_secret(cf *f, const char *url, hf_result expected) {
     if (expected != HF_OK) CF_IS(expected, result);
     assert_null(client);
     if (strstr(hf_error_detail(), "sekret")) {
-        fail_msg("%s: the detail tells: %s", url, hf_error_detail());
+        fail_msg("%s: the detail reveals a secret: %s", url, hf_error_detail());
     }
     assert_int_equal(atomic_load(leaks), 0);
 }

@@ -227,7 +227,7 @@ static void B33_other_prefixes_are_other_locks(cf *f) {
 
 static int32_t must_list_nothing(const char *name, const hf_info *info, void *arg) {
     (void)info, (void)arg;
-    t_fail("%s was told", name);
+    t_fail("%s was listed, but the list must be empty", name);
 }
 
 static void B33_a_store_that_cannot_list_says_so(cf *f) {

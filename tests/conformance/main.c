@@ -104,7 +104,7 @@ static char certificates[] = "/tmp/hf-conformance-tls-XXXXXX";
 static void on_certificates(const char *program) {
     char command[URL_MAX];
     snprintf(command, sizeof command, "%s %s >/dev/null 2>&1", program, certificates);
-    if (system(command) != 0) t_fail("cannot: %s", command);
+    if (system(command) != 0) t_fail("cannot run: %s", command);
 }
 
 static void start_redis_tls(void) {
@@ -297,7 +297,8 @@ static bool is_share(const char *word, share *s) {
     share of;
     char beyond;
     if (sscanf(word, "%u/%u%c", &of.part, &of.parts, &beyond) != 2) return false;
-    if (of.part < 1 || of.part > of.parts) t_fail("there is no part %s", word);
+    if (of.part < 1 || of.part > of.parts)
+        t_fail("no such part: %s; write PART/PARTS, such as 1/2", word);
     *s = of;
     return true;
 }

@@ -50,7 +50,7 @@ static void visit_lock(updater *v, hf_client *client, int fd) {
         v->troubled++;
         return;
     }
-    if (v->stays == HOLDS_MAX) t_fail("more holds than there is room for");
+    if (v->stays == HOLDS_MAX) t_fail("too many holds: raise HOLDS_MAX");
     hold_span *here = &v->stay[v->stays];
     *here = (hold_span){t_now_us(), 0, hf_fence(hold)};
     here->to_us = deadline_us(hold);

@@ -37,7 +37,7 @@ static bool check_token(reg *r, const resource_request *q) {
 static answer apply_request(reg *r, const resource_request *q) {
     if (!check_token(r, q)) return (answer){false, 0};
     if (q->write) {
-        if (r->versions + 1 >= VERSIONS_MAX) t_fail("more updates than there is room for");
+        if (r->versions + 1 >= VERSIONS_MAX) t_fail("too many updates: raise VERSIONS_MAX");
         r->parent[++r->versions] = q->base;
         r->current = r->versions;
     }

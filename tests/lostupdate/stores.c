@@ -62,7 +62,7 @@ static void end_quorum(void) {
 
 static const char *start_file(void) {
     char base[64];
-    if (!mkdtemp(directory)) t_fail("no directory");
+    if (!mkdtemp(directory)) t_fail("cannot create a directory");
     snprintf(base, sizeof base, "file://%s", directory);
     snprintf(url, sizeof url, "%s?lease=2s", base);
     return url;
@@ -71,7 +71,7 @@ static const char *start_file(void) {
 static void end_file(void) {
     char command[64];
     snprintf(command, sizeof command, "rm -rf %s", directory);
-    if (system(command) != 0) t_fail("cannot: %s", command);
+    if (system(command) != 0) t_fail("cannot run: %s", command);
 }
 
 const place places[] = {

@@ -244,7 +244,7 @@ static void fail_in_turn(const struct CMUnitTest *test, int kind, long made) {
 static void fail_in_case(const struct CMUnitTest *test) {
     long made[CALLS_COUNT];
     if (!run_case(&(oom_job){.test = test, .kind = -1})) {
-        printf("%s fails by itself\n", test->name);
+        printf("%s fails even without an injected failure\n", test->name);
         sum.troubles += sum.troubles == 0;
         return;
     }

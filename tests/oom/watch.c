@@ -120,7 +120,7 @@ static void check_witness(const char *name, uint32_t kind, const hf_hold *hold) 
     if (!r) __real_hf_info_free(info);
     t_exempt_end();
     if (!there && hf_held(hold) && !atomic_load(&meddled))
-        watch_violation("held, and the store knows nothing of it", name);
+        watch_violation("held, but the store does not know the hold", name);
 }
 
 static void note_hold(hf_client *client, const char *name, uint32_t kind, hf_hold *hold) {
@@ -134,7 +134,7 @@ static void note_hold(hf_client *client, const char *name, uint32_t kind, hf_hol
     bool clash = false;
     for (size_t i = 0; checked && i < used && !clash; i++) clash = conflicts_with(t, &objects[i]);
     pthread_mutex_unlock(&mutex);
-    if (clash && !atomic_load(&meddled)) watch_violation("two hold it at once", name);
+    if (clash && !atomic_load(&meddled)) watch_violation("two clients hold it at once", name);
     if (checked) check_witness(name, kind, hold);
 }
 
@@ -440,7 +440,8 @@ void __wrap_hf_unobserve(hf_observer *observer) {
 }
 
 void __wrap_cf_section_check(cf_section *section, long visits) {
-    if (atomic_load(&section->collisions)) watch_violation("two were inside", "the room");
+    if (atomic_load(&section->collisions))
+        watch_violation("two were inside", "the critical section");
     __real_cf_section_check(section, visits);
 }
 

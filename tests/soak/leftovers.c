@@ -62,9 +62,8 @@ int leftovers_judge(soak *s) {
         if (of_fds > fds) fds = of_fds;
         bad += (of_heap > HEAP_MAX) + (of_fds > 0);
     }
-    printf(
-        "left by a process when all is closed, the most of %d: %lld bytes of %d, %lld descriptors "
-        "of 0: %s\n",
-        closed, heap, HEAP_MAX, fds, bad ? "LEFT BEHIND" : "nothing");
+    printf("left after closing, the worst of %d processes: %lld bytes (allowed %d), %lld "
+           "descriptors (allowed 0): %s\n",
+           closed, heap, HEAP_MAX, fds, bad ? "LEFT BEHIND" : "nothing");
     return bad;
 }

@@ -1,7 +1,7 @@
 /*
  * soak HOURS [SEED [FOLDER [PLANT]]]: hundreds of clients in twenty processes use locks of all
  * kinds on three stores, while every few seconds a fault hits a server or a process. Prints a line
- * a minute, and the results. FOLDER receives samples.csv (memory, descriptors, keys) and deeds.log
+ * a minute, and the results. FOLDER receives samples.csv (memory, descriptors, keys) and faults.log
  * (the injected faults). PLANT is `leak`, `descriptor`, `gather` or `double`: a run that must fail.
  *
  * The run fails if
@@ -99,14 +99,14 @@ static void check_waits(soak *s) {
     for (int i = 0; i < SOAK_PROCESSES * SOAK_THREADS; i++) {
         int64_t since_ms = atomic_load(&s->waiting_since_ms[i]);
         if (!since_ms || now_ms - since_ms < SOAK_WAIT_MAX_MS) continue;
-        soak_violated(s, "slot %d waits for %s, for %lld ms", i, s->waiting_for[i],
+        soak_violated(s, "slot %d has waited for %s for %lld ms", i, s->waiting_for[i],
                       (long long)(now_ms - since_ms));
         /* report it once a minute, not with every check */
         atomic_store(&s->waiting_since_ms[i], now_ms);
     }
     for (int i = 0; i < SOAK_PROCESSES; i++) {
         if (now_ms - atomic_load(&s->processes[i].beat_ms) < BEAT_MAX_MS) continue;
-        soak_violated(s, "process %d gives no sign of life", i);
+        soak_violated(s, "process %d has stopped reporting", i);
         atomic_store(&s->processes[i].beat_ms, now_ms);
     }
 }
@@ -198,7 +198,7 @@ static void check_keys(soak *s, fault_injector *d) {
         int64_t end_ms = t_now_ms() + KEYS_GONE_MS;
         while (!is_clean(d->servers[i], left, sizeof left) && t_now_ms() < end_ms) t_sleep_ms(500);
         if (t_now_ms() >= end_ms) soak_violated(s, "left in the store: %s", left);
-        printf("keys left on the server: %lld, all fences and latches with a lifetime: %s\n",
+        printf("keys left on the server: %lld; only fences and latches that expire: %s\n",
                (long long)t_redis_int(d->servers[i], "DBSIZE"), t_now_ms() < end_ms ? "yes" : "NO");
     }
 }
@@ -225,13 +225,13 @@ static void print_counts(soak *s, fault_injector *d, double seconds) {
     soak_counts *c = &s->counts;
     printf("\n%d processes, %d clients, %d threads; %.0f s, seed %u; %d faults\n", SOAK_PROCESSES,
            SOAK_PROCESSES * SOAK_CLIENTS, SOAK_PROCESSES * SOAK_THREADS, seconds, seed, d->done);
-    printf("visits %lld: inside %lld, entered again %lld, upgraded %lld, led %lld, latches %lld, "
+    printf("visits %lld: inside %lld, re-entered %lld, upgraded %lld, led %lld, latches %lld, "
            "busy or timed out %lld\n",
            atomic_load(&c->visits), atomic_load(&c->entered), atomic_load(&c->reentered),
            atomic_load(&c->upgraded), atomic_load(&c->led), atomic_load(&c->latched),
            atomic_load(&c->busy));
-    printf("told that the store was away %lld, lost %lld, of these by callback %lld; clients "
-           "opened anew %lld; leaders observed %lld\n",
+    printf("store away %lld, holds lost %lld, callbacks of on_lost %lld; clients "
+           "reopened %lld; leaders observed %lld\n",
            atomic_load(&c->away), atomic_load(&c->lost), atomic_load(&c->told),
            atomic_load(&c->reopened), atomic_load(&c->changes));
     printf("waits: half within %lld ms, 99 %% within %lld ms, the longest %.1f s (%s)\n",
@@ -243,8 +243,8 @@ static void print_counts(soak *s, fault_injector *d, double seconds) {
 static bool print_verdict(int violations, int left, int grown) {
     bool long_enough = hours >= SAMPLE_HOURS_MIN;
     bool failed = violations || left || (grown && long_enough);
-    printf("%d violations, %d left something behind, %d figures that grow%s: %s\n", violations,
-           left, grown, long_enough ? "" : ", which is not judged in less than half an hour",
+    printf("%d violations, %d processes with leftovers, %d growing figures%s: %s\n", violations,
+           left, grown, long_enough ? "" : " (ignored in a run below half an hour)",
            failed ? "FAILED" : "passed");
     return failed;
 }
@@ -257,7 +257,7 @@ static void nothing_goes_wrong_or_grows(void **state) {
     (void)state;
     s->plant = plant;
     s->seed = seed;
-    d = (fault_injector){.s = s, .began_ms = t_now_ms(), .log = open_in_folder("deeds.log")};
+    d = (fault_injector){.s = s, .began_ms = t_now_ms(), .log = open_in_folder("faults.log")};
     samples_begin(&m, open_in_folder("samples.csv"), directory);
     start_servers(s, &d, directory);
     d.began_ms = t_now_ms();

@@ -168,7 +168,7 @@ void stay_release(soak_thread *m, stay *st) {
         soak_violated(m->s, "name %d was released as if its store had not been wiped (slot %d)",
                       st->at[0].name, m->slot);
     if (atomic_load(&m->told) > (result == HF_OK ? 0 : 1))
-        soak_violated(m->s, "on_lost was called %d times, of a hold whose release is %s",
+        soak_violated(m->s, "on_lost was called %d times for a hold whose release returned %s",
                       atomic_load(&m->told), hf_result_name(result));
     plant_bug(m);
 }

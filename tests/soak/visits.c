@@ -223,8 +223,8 @@ void thread_await_round(soak_thread *m, int gate) {
     hf_result result = hf_latch_wait(m->client, name, &(hf_options){.wait_ms = LATCH_WAIT_MS});
     long long ending = atomic_load(&g->ending);
     if (result == HF_OK && ending < before)
-        soak_violated(m->s, "%s let go in round %lld, of which %lld had ended", name, before,
-                      ending);
+        soak_violated(m->s, "the wait for %s ended in round %lld, but only %lld had ended", name,
+                      before, ending);
     if (result == HF_OK) atomic_fetch_add(&m->s->counts.latched, 1);
     if (result == HF_TIMEOUT) atomic_fetch_add(&m->s->counts.busy, 1);
     if (result != HF_OK && result != HF_TIMEOUT && result != HF_NOT_HELD &&

@@ -56,7 +56,7 @@ static void check_leader(const hf_leader_info *leader, void *arg) {
                       (unsigned long long)leader->token);
     atomic_store(&w->led, leader->token);
     if (strcmp(leader->value, "new") != 0 && strtoull(leader->value, NULL, 10) != leader->token)
-        soak_violated(w->s, "observer: `%s` was said under token %llu", leader->value,
+        soak_violated(w->s, "observer: `%s` was reported with token %llu", leader->value,
                       (unsigned long long)leader->token);
 }
 
