@@ -40,14 +40,14 @@ static void check_closed(hf_hold *hold, uint64_t token, int fd) {
 static void F47_close_releases_what_is_held(cf *f) {
     enum { HOLDS = 3 };
     cf_lost *lost = cf_new(f, sizeof *lost);
-    const hf_options told = {.on_lost = cf_on_lost, .arg = lost};
+    const hf_options with_on_lost = {.on_lost = cf_on_lost, .arg = lost};
     hf_client *client = cf_open(f);
     const char *const names[HOLDS] = {f->name, f->name, cf_name(f, "-2")};
     hf_hold *holds[HOLDS];
     int fds[HOLDS];
     uint64_t tokens[HOLDS];
     for (int i = 0; i < HOLDS; i++) {
-        holds[i] = CF_TAKE(client, names[i], &told);
+        holds[i] = CF_TAKE(client, names[i], &with_on_lost);
         fds[i] = hf_lost_fd(holds[i]);
         tokens[i] = hf_fence(holds[i]);
     }

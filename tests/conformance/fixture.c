@@ -204,8 +204,8 @@ uint64_t cf_token(hf_client *client, const char *name) {
 }
 
 int cf_readable(int fd) {
-    struct pollfd ask = {.fd = fd, .events = POLLIN};
-    return poll(&ask, 1, 0) == 1 && (ask.revents & POLLIN) != 0;
+    struct pollfd polled = {.fd = fd, .events = POLLIN};
+    return poll(&polled, 1, 0) == 1 && (polled.revents & POLLIN) != 0;
 }
 
 void cf_on_lost(hf_hold *hold, void *arg) {

@@ -317,13 +317,13 @@ static void B19_what_is_held_is_renewed_while_the_rest_is_waited_for(cf *f) {
 static void B19_what_is_lost_while_waiting_is_taken_again(cf *f) {
     trio *t = new_trio(f);
     for (int lost = 0; lost < 2; lost++) {
-        cf_lost *told = cf_new(f, sizeof *told);
+        cf_lost *lost_calls = cf_new(f, sizeof *lost_calls);
         hf_hold *other = CF_TAKE(f->b, t->name[2], NULL);
         multi_call *c = wait_behind(f, t, 2,
                                     &(hf_options){.wait_ms = HF_FOREVER,
                                                   .lease_ms = CF_KEPT_LEASE_MS,
                                                   .on_lost = cf_on_lost,
-                                                  .arg = told});
+                                                  .arg = lost_calls});
         uint64_t token = cf_token(f->b, t->name[lost]);
         CF_IS(HF_OK, hf_break(f->b, t->name[lost], 0));
         CF_UNTIL(cf_stats(f->a).lost == (uint64_t)lost + 1);
@@ -333,7 +333,7 @@ static void B19_what_is_lost_while_waiting_is_taken_again(cf *f) {
         assert_true(hf_fence_of(hold, (size_t)lost) > token);
         assert_int_equal(hf_held(hold), 1);
         CF_FREE(hold);
-        assert_int_equal(atomic_load(&told->calls), 0);
+        assert_int_equal(atomic_load(&lost_calls->calls), 0);
         check_all_free(f, t);
     }
 }

@@ -168,13 +168,13 @@ static void take_over(cf *f, hf_cancel *cancel, const hf_options *leaving, hf_re
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     queue_waiter *leaver = start_queued_waiter(f, f->b, s, 0, leaving);
     queue_waiter *other = start_queued_waiter(f, cf_open(f), s, 1, NULL);
-    queue_waiter *heir = queue_behind(f, f->b, s, 2);
+    queue_waiter *successor = queue_behind(f, f->b, s, 2);
     queue_waiter *last = start_queued_waiter(f, cf_open(f), s, 3, NULL);
     hf_cancel_fire(cancel);
     check_result(leaver, how);
     assert_int_equal(cf_queue_length(f->name), 3);
     CF_FREE(hold);
-    check_result(heir, HF_OK);
+    check_result(successor, HF_OK);
     check_result(other, HF_OK);
     check_result(last, HF_OK);
     check_order(s, left, 3);

@@ -445,10 +445,10 @@ static const hf_options ONE_SHORT_READ = {
 
 static void B16_a_dead_reader_expires_while_others_renew(cf *f) {
     cf_lost *lost = cf_new(f, sizeof *lost);
-    hf_options told = KEPT_READ;
-    told.on_lost = cf_on_lost;
-    told.arg = lost;
-    hf_hold *alive = CF_TAKE(f->b, f->name, &told);
+    hf_options with_on_lost = KEPT_READ;
+    with_on_lost.on_lost = cf_on_lost;
+    with_on_lost.arg = lost;
+    hf_hold *alive = CF_TAKE(f->b, f->name, &with_on_lost);
     hf_hold *dead = CF_TAKE(f->a, f->name, &ONE_SHORT_READ);
     assert_int_equal(cf_holders(f->b, f->name), 2);
     cf_attempt *writer = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_WRITE));
@@ -647,13 +647,13 @@ typedef struct reader_victim {
 /* Each has its own token: readers with different leases do not share a hold. */
 static reader_victim *take_victim(cf *f, hf_client *client, uint64_t owner) {
     reader_victim *v = cf_new(f, sizeof *v);
-    hf_options told = KEPT_READ;
-    told.owner = owner;
-    told.lease_ms += (int64_t)owner;
-    told.on_lost = cf_on_lost;
-    told.arg = &v->lost;
+    hf_options with_on_lost = KEPT_READ;
+    with_on_lost.owner = owner;
+    with_on_lost.lease_ms += (int64_t)owner;
+    with_on_lost.on_lost = cf_on_lost;
+    with_on_lost.arg = &v->lost;
     v->client = client;
-    v->hold = CF_TAKE(client, f->name, &told);
+    v->hold = CF_TAKE(client, f->name, &with_on_lost);
     v->fd = hf_lost_fd(v->hold);
     return v;
 }

@@ -386,11 +386,11 @@ static void B17_what_has_ended_is_neither_upgraded_nor_downgraded(cf *f) {
 
 static void B17_an_upgrade_of_a_hold_that_is_lost_meanwhile_says_so(cf *f) {
     cf_lost *lost = cf_new(f, sizeof *lost);
-    hf_options told = KEPT_UPGRADABLE;
-    told.on_lost = cf_on_lost;
-    told.arg = lost;
+    hf_options with_on_lost = KEPT_UPGRADABLE;
+    with_on_lost.on_lost = cf_on_lost;
+    with_on_lost.arg = lost;
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
-    hf_hold *hold = CF_TAKE(f->a, f->name, &told);
+    hf_hold *hold = CF_TAKE(f->a, f->name, &with_on_lost);
     upgrading *u = begin_upgrade(f, f->a, hold, HF_FOREVER);
     CF_IS(HF_OK, hf_break(f->b, f->name, hf_fence(hold)));
     ENDED(HF_LOST, u);
@@ -470,11 +470,11 @@ static void B17_a_release_ends_an_upgrade_that_waits(cf *f) {
 /* The wait is longer than the hold's lease, which is renewed during and after it. */
 static void B15_renewal_keeps_a_hold_that_waits_for_its_upgrade(cf *f) {
     cf_lost *lost = cf_new(f, sizeof *lost);
-    hf_options told = KEPT_UPGRADABLE;
-    told.on_lost = cf_on_lost;
-    told.arg = lost;
+    hf_options with_on_lost = KEPT_UPGRADABLE;
+    with_on_lost.on_lost = cf_on_lost;
+    with_on_lost.arg = lost;
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
-    hf_hold *hold = CF_TAKE(f->a, f->name, &told);
+    hf_hold *hold = CF_TAKE(f->a, f->name, &with_on_lost);
     upgrading *u = begin_upgrade(f, f->a, hold, HF_FOREVER);
     uint64_t renewed = cf_stats(f->a).renewed;
     CF_UNTIL(cf_stats(f->a).renewed >= renewed + 4);
@@ -509,10 +509,10 @@ static void B17_an_upgrade_is_served_when_the_last_reader_has_died(cf *f) {
 
 static void B26_a_broken_upgraded_hold_is_told(cf *f) {
     cf_lost *lost = cf_new(f, sizeof *lost);
-    hf_options told = KEPT_UPGRADABLE;
-    told.on_lost = cf_on_lost;
-    told.arg = lost;
-    hf_hold *hold = CF_TAKE(f->a, f->name, &told);
+    hf_options with_on_lost = KEPT_UPGRADABLE;
+    with_on_lost.on_lost = cf_on_lost;
+    with_on_lost.arg = lost;
+    hf_hold *hold = CF_TAKE(f->a, f->name, &with_on_lost);
     uint64_t old = hf_fence(hold);
     CF_IS(HF_OK, hf_upgrade(hold, 0));
     CF_IS(HF_NOT_HELD, hf_break(f->b, f->name, old)); /* that token is no longer valid */
@@ -642,7 +642,7 @@ static void B17_all_handles_of_an_ownership_change_together(cf *f) {
 /* The held kind covers the requested kind: the owner re-enters. */
 static void B17_an_owner_re_enters_what_its_hold_covers(cf *f) {
     static const struct {
-        uint32_t held, asked;
+        uint32_t held, wanted;
     } covered[] = {
         {HF_WRITE, HF_WRITE},           {HF_WRITE, HF_UPGRADABLE}, {HF_WRITE, HF_READ},
         {HF_UPGRADABLE, HF_UPGRADABLE}, {HF_UPGRADABLE, HF_READ},  {HF_READ, HF_READ},
@@ -650,7 +650,7 @@ static void B17_an_owner_re_enters_what_its_hold_covers(cf *f) {
     for (size_t i = 0; i < sizeof covered / sizeof *covered; i++) {
         hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(covered[i].held, 0));
         cf_attempt *writer = cf_arrive(f, f->b, f->name, CF_WAIT(HF_WRITE));
-        hf_hold *again = CF_TAKE(f->a, f->name, CF_WAIT(covered[i].asked));
+        hf_hold *again = CF_TAKE(f->a, f->name, CF_WAIT(covered[i].wanted));
         assert_true(hf_fence(again) == hf_fence(hold));
         CF_FREE(hold);
         CF_STILL_WAITS(writer);
@@ -662,7 +662,7 @@ static void B17_an_owner_re_enters_what_its_hold_covers(cf *f) {
 /* The held kind does not cover the request, so it would wait for itself: hf_upgrade is the way. */
 static void B17_an_owner_that_asks_for_more_than_it_has_is_a_deadlock(cf *f) {
     static const struct {
-        uint32_t held, asked;
+        uint32_t held, wanted;
     } more[] = {
         {HF_READ, HF_WRITE},
         {HF_READ, HF_MUTEX},
@@ -673,8 +673,8 @@ static void B17_an_owner_that_asks_for_more_than_it_has_is_a_deadlock(cf *f) {
         hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(more[i].held, 0));
         hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
         int64_t started = t_now_ms();
-        CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_TRY(more[i].asked, 0));
-        CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_WAIT(more[i].asked));
+        CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_TRY(more[i].wanted, 0));
+        CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_WAIT(more[i].wanted));
         CF_AT_ONCE(started);
         assert_int_equal(hf_held(hold), 1);
         CF_FREE(reader);

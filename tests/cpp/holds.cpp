@@ -144,9 +144,9 @@ CASE(re_entry_is_by_thread_unless_forbidden) {
 }
 
 CASE(a_loss_is_told) {
-    std::atomic<int> told{0};
+    std::atomic<int> losses{0};
     options how;
-    how.on_lost = [&] { ++told; };
+    how.on_lost = [&] { ++losses; };
     hold mine = w.client.acquire(w.name, how);
     hold moved = std::move(mine);
     w.client.break_lock(w.name, moved.fence());
@@ -154,17 +154,17 @@ CASE(a_loss_is_told) {
     CHECK_THROWS(HF_LOST, moved.extend(30s));
     CHECK(!moved.held() && moved.why_lost());
     CHECK_THROWS(HF_LOST, moved.check());
-    until("on_lost", [&] { return told == 1; });
+    until("on_lost", [&] { return losses == 1; });
     CHECK_THROWS(HF_LOST, moved.release());
-    CHECK(told == 1 && !moved);
+    CHECK(losses == 1 && !moved);
 }
 
 CASE(a_normal_end_is_no_loss) {
-    std::atomic<int> told{0};
+    std::atomic<int> losses{0};
     options how;
-    how.on_lost = [&] { ++told; };
+    how.on_lost = [&] { ++losses; };
     for (int i = 0; i < 20; i++) w.client.acquire(w.name, how).release();
-    CHECK(told == 0);
+    CHECK(losses == 0);
 }
 
 CASE(a_hold_may_be_released_when_told_of_its_loss) {
@@ -272,13 +272,13 @@ CASE(several_names_are_one_hold) {
 }
 
 CASE(several_names_are_lost_as_one) {
-    std::atomic<int> told{0};
+    std::atomic<int> losses{0};
     options how;
-    how.on_lost = [&] { ++told; };
+    how.on_lost = [&] { ++losses; };
     hold both = w.client.acquire_all({{w.name}, {w.name + " b"}}, how);
     w.client.break_lock(w.name, both.fence_of(0));
     CHECK_THROWS(HF_LOST, both.extend(30s));
-    until("on_lost", [&] { return told == 1; });
+    until("on_lost", [&] { return losses == 1; });
     CHECK_THROWS(HF_LOST, both.release());
 }
 

@@ -222,14 +222,14 @@ CASE(what_a_thread_lost_is_not_anothers_to_unlock) {
 }
 
 CASE(a_lock_tells_of_its_loss) {
-    std::atomic<int> told{0};
+    std::atomic<int> losses{0};
     options how;
-    how.on_lost = [&] { ++told; };
+    how.on_lost = [&] { ++losses; };
     holdfast::recursive_mutex mutex(w.client, w.name, how);
     {
         std::scoped_lock guard(mutex);
         lose_lock(w, mutex);
-        until("on_lost of both", [&] { return told == 2; });
+        until("on_lost of both", [&] { return losses == 2; });
         CHECK_THROWS(HF_LOST, mutex.check());
         CHECK(mutex.unlock() == HF_LOST);
     }

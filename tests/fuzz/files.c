@@ -269,7 +269,7 @@ static void on_hold(input *in, uint8_t letter, int who) {
    client. */
 static void do_step(input *in) {
     uint8_t step = input_byte(in), letter = step & 0x7f;
-    int who = step >> 7, told = 0;
+    int who = step >> 7, listed = 0;
     int64_t began = fake_time_now_ms();
     fake_time_call_begins();
     switch (letter) {
@@ -281,7 +281,7 @@ static void do_step(input *in) {
     case 'a': acquire_lock(in, who, 0); break;
     case 'w': acquire_lock(in, who, WAIT_MS); break;
     case 'i': inspect_lock(who); break;
-    case 'l': check_result(hf_list(f.client[who], NULL, note_name, &told)); break;
+    case 'l': check_result(hf_list(f.client[who], NULL, note_name, &listed)); break;
     case 'k': check_result(hf_break(f.client[who], "n", input_byte(in))); break;
     case 'g': use_latch(in, who); break;
     case 'd': use_leader(in, who); break;

@@ -25,7 +25,7 @@ typedef struct resp_hold {
     int client;
     const char *name; /* NULL: a hold of several names */
     uint32_t kind;
-    bool asked; /* the callback has not run yet */
+    bool pending; /* the callback has not run yet */
 } resp_hold;
 
 static hf_client *clients[WIRE_CLIENTS];
@@ -43,7 +43,7 @@ static void check_result(hf_result r) {
 static bool was_told(int client, uint64_t token) {
     char text[24];
     snprintf(text, sizeof text, "%llu", (unsigned long long)token);
-    return wire_told(client, text);
+    return wire_gave(client, text);
 }
 
 static bool is_exclusive(uint32_t kind) {
@@ -76,7 +76,7 @@ static void release_hold(resp_hold *h) {
 
 static resp_hold *take_slot(int who, uint8_t arg, uint32_t kind) {
     resp_hold *h = &holds[arg % HOLDS_MAX];
-    if (h->asked) return NULL;
+    if (h->pending) return NULL;
     wire.client = h->client;
     release_hold(h);
     wire.client = who;
@@ -107,19 +107,19 @@ static void acquire_all(int who, uint8_t arg) {
 
 static void on_acquired(hf_result r, hf_hold *hold, void *arg) {
     resp_hold *h = arg;
-    FUZZ_CHECK(h->asked && (r == HF_OK) == (hold != NULL));
-    h->asked = false;
+    FUZZ_CHECK(h->pending && (r == HF_OK) == (hold != NULL));
+    h->pending = false;
     h->hold = hold;
 }
 
 static void acquire_async(int who, uint8_t arg) {
     resp_hold *h = take_slot(who, arg, HF_MUTEX);
     if (!h) return;
-    h->asked = true;
+    h->pending = true;
     hf_options options = {.wait_ms = 2000};
     hf_result r = hf_acquire_async(clients[who], h->name, &options, on_acquired, h);
     check_result(r);
-    if (r) h->asked = false;
+    if (r) h->pending = false;
 }
 
 static void on_released(hf_result r, void *arg) {
@@ -237,7 +237,7 @@ static void close_client(int who) {
     observers[who] = NULL;
     for (int i = 0; i < HOLDS_MAX; i++) {
         if (holds[i].client != who) continue;
-        FUZZ_CHECK(!holds[i].asked && (!holds[i].hold || !hf_held(holds[i].hold)));
+        FUZZ_CHECK(!holds[i].pending && (!holds[i].hold || !hf_held(holds[i].hold)));
         release_hold(&holds[i]);
     }
 }
@@ -251,7 +251,7 @@ static void open_client(int who) {
 }
 
 static void do_step(uint8_t step, uint8_t arg) {
-    int who = wire.client = step >> 7, told = 0;
+    int who = wire.client = step >> 7, listed = 0;
     if (!clients[who]) open_client(who);
     if (!clients[who]) return;
     switch (step & 0x1f) {
@@ -263,7 +263,7 @@ static void do_step(uint8_t step, uint8_t arg) {
         broken = true;
         check_result(hf_break(clients[who], names[arg & 1], arg & 2 ? 7 : 0));
         break;
-    case 6: check_result(hf_list(clients[who], arg & 1 ? "n*" : NULL, note_name, &told)); break;
+    case 6: check_result(hf_list(clients[who], arg & 1 ? "n*" : NULL, note_name, &listed)); break;
     case 8: acquire_lock(who, arg, (arg >> 3) % 5u, 0); break;
     case 9: acquire_lock(who, arg, (arg >> 3) % 5u, WAIT_MS); break;
     case 12: acquire_all(who, arg); break;

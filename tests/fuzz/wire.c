@@ -8,14 +8,14 @@
 #include "fake_time.h"
 #include "model/answer.h"
 
-enum { CONNECTIONS_MAX = 64, TOLD_MAX = 1 << 20 };
+enum { CONNECTIONS_MAX = 64, GIVEN_MAX = 1 << 20 };
 
 typedef struct connection {
     int fd, peer; /* the library's end, and ours; 0: not in use */
     int client;
     rm_conn *conn;
     hf__buffer pending; /* not read yet */
-    hf__buffer told;    /* already read by the library */
+    hf__buffer given;   /* already read by the library */
     size_t chunk;       /* bytes given at a time; 0: all */
     bool closing;       /* once everything is read */
     bool mute;          /* nothing passes any more, as on a cut network */
@@ -41,11 +41,11 @@ static void drop_connection(connection *l) {
     __real_close(l->peer);
     hf__buffer_fini(&l->pending);
     hf__buffer *past = &wire.past[l->client];
-    if (l->told.length && past->length + l->told.length < TOLD_MAX) {
-        hf__buffer_add(past, l->told.data, l->told.length);
+    if (l->given.length && past->length + l->given.length < GIVEN_MAX) {
+        hf__buffer_add(past, l->given.data, l->given.length);
         hf__buffer_add(past, "\n", 1);
     }
-    hf__buffer_fini(&l->told);
+    hf__buffer_fini(&l->given);
     *l = (connection){0};
 }
 
@@ -58,8 +58,8 @@ static bool give_bytes(connection *l) {
     if (length) {
         ssize_t n = __real_send(l->peer, l->pending.data, length, MSG_NOSIGNAL);
         if (n <= 0) return false; /* the library has stopped reading */
-        if (l->told.length + (size_t)n < TOLD_MAX)
-            hf__buffer_add(&l->told, l->pending.data, (size_t)n);
+        if (l->given.length + (size_t)n < GIVEN_MAX)
+            hf__buffer_add(&l->given, l->pending.data, (size_t)n);
         memmove(l->pending.data, l->pending.data + n, l->pending.length - (size_t)n);
         hf__buffer_cut(&l->pending, l->pending.length - (size_t)n);
         return true;
@@ -173,7 +173,7 @@ int __wrap_connect(int fd, const struct sockaddr *address, socklen_t length) {
     connections[i] = (connection){.fd = fd, .peer = ends[1], .client = wire.client};
     connections[i].conn = rm_connect(&wire.server, NULL);
     hf__buffer_init(&connections[i].pending, RM_BYTES_MAX);
-    hf__buffer_init(&connections[i].told, RM_BYTES_MAX);
+    hf__buffer_init(&connections[i].given, RM_BYTES_MAX);
     return 0;
 }
 
@@ -197,7 +197,7 @@ int __wrap_close(int fd) {
 void wire_begin(input control) {
     wire = (wire_state){.control = control};
     rm_init(&wire.server);
-    for (int i = 0; i < WIRE_CLIENTS; i++) hf__buffer_init(&wire.past[i], TOLD_MAX);
+    for (int i = 0; i < WIRE_CLIENTS; i++) hf__buffer_init(&wire.past[i], GIVEN_MAX);
     fake_time_on_idle(give_more);
 }
 
@@ -212,11 +212,11 @@ static bool has_text(const hf__buffer *b, const char *text) {
     return b->length && memmem(b->data, b->length, text, strlen(text));
 }
 
-bool wire_told(int client, const char *text) {
+bool wire_gave(int client, const char *text) {
     bool found = has_text(&wire.past[client], text);
     for (size_t i = 0; i < CONNECTIONS_MAX; i++)
         if (connections[i].peer && connections[i].client == client &&
-            has_text(&connections[i].told, text))
+            has_text(&connections[i].given, text))
             found = true;
     return found;
 }

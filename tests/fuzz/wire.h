@@ -30,7 +30,7 @@ void wire_begin(input control);
 void wire_end(void);
 
 /* Whether the client was given this text to read. */
-bool wire_told(int client, const char *text);
+bool wire_gave(int client, const char *text);
 
 /* Other failures of a server: see wire.c. */
 void wire_mishap(uint8_t which);

@@ -122,7 +122,7 @@ static void print_notes(soak *s, const fault_injector *d) {
 
 static void print_header(void) {
     printf(
-        "minute   visits   /s  inside     lost    told    away  longest     heap      pss   fds  "
+        "minute   visits   /s  inside     lost on_lost    away  longest     heap      pss   fds  "
         "keys faults violations\n");
 }
 
@@ -132,7 +132,7 @@ static void print_minute(soak *s, fault_injector *d, const samples *m, int64_t n
     size_t last = m->keys[0].count - 1;
     printf("%6.0f %8lld %4.0f %7lld %8lld %7lld %7lld %6.1f s %7.0fK %7.0fK %5.0f %5.0f %6d %10d\n",
            seconds / 60, atomic_load(&c->visits), (double)atomic_load(&c->visits) / seconds,
-           atomic_load(&c->entered), atomic_load(&c->lost), atomic_load(&c->told),
+           atomic_load(&c->entered), atomic_load(&c->lost), atomic_load(&c->lost_calls),
            atomic_load(&c->away), (double)atomic_load(&c->longest_ms) / 1000, m->now[SAMPLE_HEAP],
            m->now[SAMPLE_PSS], m->now[SAMPLE_FDS], m->keys[0].values[last], d->done,
            atomic_load(&s->violations));
@@ -232,7 +232,7 @@ static void print_counts(soak *s, fault_injector *d, double seconds) {
            atomic_load(&c->busy));
     printf("store away %lld, holds lost %lld, callbacks of on_lost %lld; clients "
            "reopened %lld; leaders observed %lld\n",
-           atomic_load(&c->away), atomic_load(&c->lost), atomic_load(&c->told),
+           atomic_load(&c->away), atomic_load(&c->lost), atomic_load(&c->lost_calls),
            atomic_load(&c->reopened), atomic_load(&c->changes));
     printf("waits: half within %lld ms, 99 %% within %lld ms, the longest %.1f s (%s)\n",
            wait_below(c, 0.5), wait_below(c, 0.99), (double)atomic_load(&c->longest_ms) / 1000,

@@ -43,7 +43,7 @@ enum { SOAK_BUCKETS = 20 };
 
 typedef struct soak_counts {
     atomic_llong visits, entered, reentered, upgraded, led, latched;
-    atomic_llong busy, away, lost, told, reopened, changes;
+    atomic_llong busy, away, lost, lost_calls, reopened, changes;
     atomic_llong longest_ms;
     atomic_llong waits[SOAK_BUCKETS]; /* up to 2^i ms */
 } soak_counts;

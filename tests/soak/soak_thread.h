@@ -10,7 +10,7 @@ typedef struct soak_thread {
     hf_client *client; /* its own, or shared by two threads */
     int store, slot, process, index;
     unsigned chance;
-    atomic_int told;           /* calls of on_lost during this visit */
+    atomic_int lost_calls;     /* calls of on_lost during this visit */
     struct gathered *gathered; /* memory that a planted bug keeps until the end */
 } soak_thread;
 

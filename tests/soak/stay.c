@@ -14,8 +14,8 @@ enum { LOOK_EVERY_MS = 10, RETRY_MS = 100, LOSS_SLACK_MS = 1000, LEAK_BYTES = 40
 static void on_lost(hf_hold *hold, void *arg) {
     soak_thread *m = arg;
     (void)hold;
-    atomic_fetch_add(&m->told, 1);
-    atomic_fetch_add(&m->s->counts.told, 1);
+    atomic_fetch_add(&m->lost_calls, 1);
+    atomic_fetch_add(&m->s->counts.lost_calls, 1);
 }
 
 hf_options stay_options(soak_thread *m, uint32_t kind) {
@@ -77,7 +77,7 @@ bool stay_acquire(soak_thread *m, stay *st, const char *const *names, const hf_o
     thread_waits(m, names[0]);
     for (;;) {
         /* one of several names may have been lost before all were held */
-        atomic_store(&m->told, 0);
+        atomic_store(&m->lost_calls, 0);
         remember_wipes(m, st);
         result = try_acquire(m, st, names, options);
         if (!thread_is_away(m, result) && result != HF_LOST) break;
@@ -167,8 +167,8 @@ void stay_release(soak_thread *m, stay *st) {
     if (result == HF_OK && wiped)
         soak_violated(m->s, "name %d was released as if its store had not been wiped (slot %d)",
                       st->at[0].name, m->slot);
-    if (atomic_load(&m->told) > (result == HF_OK ? 0 : 1))
+    if (atomic_load(&m->lost_calls) > (result == HF_OK ? 0 : 1))
         soak_violated(m->s, "on_lost was called %d times for a hold whose release returned %s",
-                      atomic_load(&m->told), hf_result_name(result));
+                      atomic_load(&m->lost_calls), hf_result_name(result));
     plant_bug(m);
 }

@@ -176,7 +176,7 @@ static void visit_lead(soak_thread *m) {
     begin_stay(m, &st, SOAK_LEAD, HF_MUTEX, name);
     hf_options options = stay_options(m, HF_MUTEX);
     hf_result result;
-    atomic_store(&m->told, 0);
+    atomic_store(&m->lost_calls, 0);
     thread_waits(m, name);
     do {
         st.at[0].wipes = atomic_load(&m->s->wipes[m->store]);
@@ -189,7 +189,7 @@ static void visit_lead(soak_thread *m) {
         return;
     }
     st.wipes_granted = atomic_load(&m->s->wipes[m->store]);
-    atomic_store(&m->told, 0);
+    atomic_store(&m->lost_calls, 0);
     stay_becomes(m, &st, HF_MUTEX);
     int length = snprintf(value, sizeof value, "%llu", (unsigned long long)hf_fence(st.hold));
     if (hf_proclaim(st.hold, value, (size_t)length) == HF_OK)
