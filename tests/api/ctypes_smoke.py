@@ -1,10 +1,11 @@
-"""The library from another language: everything it needs is a function and a plain struct.
+"""Uses the library from another language: its API is functions and plain structs.
 
     ctypes_smoke.py LIBRARY
 """
 import ctypes
 import sys
-from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import (POINTER, byref, c_char_p, c_int32, c_int64, c_size_t, c_uint32, c_uint64,
+                    c_void_p)
 
 HF_OK, HF_BUSY, HF_INVALID = 0, 1, 11
 
@@ -22,7 +23,8 @@ def load(path):
     signatures = {
         "hf_open_v": (c_int32, [c_char_p, c_void_p, c_size_t, POINTER(c_void_p)]),
         "hf_close": (None, [c_void_p]),
-        "hf_acquire_v": (c_int32, [c_void_p, c_char_p, POINTER(Options), c_size_t, POINTER(c_void_p)]),
+        "hf_acquire_v": (c_int32, [c_void_p, c_char_p, POINTER(Options), c_size_t,
+                                   POINTER(c_void_p)]),
         "hf_release": (c_int32, [c_void_p]),
         "hf_held": (c_int32, [c_void_p]),
         "hf_fence": (c_uint64, [c_void_p]),
@@ -40,12 +42,14 @@ def main():
 
     def expect(wanted, result):
         names = [hf.hf_result_name(r).decode() for r in (wanted, result)]
-        assert result == wanted, "wanted {}, got {}: {}".format(*names, hf.hf_error_detail().decode())
+        detail = hf.hf_error_detail().decode()
+        assert result == wanted, "wanted {}, got {}: {}".format(*names, detail)
 
     def acquire(owner):
         hold = c_void_p()
         options = Options(owner=owner)
-        result = hf.hf_acquire_v(client, b"smoke", byref(options), ctypes.sizeof(options), byref(hold))
+        size = ctypes.sizeof(options)
+        result = hf.hf_acquire_v(client, b"smoke", byref(options), size, byref(hold))
         return result, hold
 
     client = c_void_p()

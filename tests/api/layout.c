@@ -1,7 +1,8 @@
 /*
  * The layout of the structs that cross the library's boundary. Other languages copy it by hand (as
- * ctypes_smoke.py does), and programs compiled long ago rely on it: a line here is only ever added.
- * Compiled as C11 and as C++17, which also shows that the header is both.
+ * ctypes_smoke.py does), and compiled programs rely on it. So lines may only be added here.
+ *
+ * The file is compiled as C11 and as C++17, which also shows that the header is valid in both.
  */
 #include <holdfast.h>
 
@@ -103,7 +104,7 @@ SIZE(hf_histogram, 336);
 
 #endif
 
-/* Numbers of results are written into other languages' sources, too. */
+/* Other languages copy the numbers of results too. */
 #define NUMBER(name, number, text) static_assert(name == (number), #name);
 HF_RESULTS(NUMBER)
 static_assert(HF_OK == 0 && HF_LOST == 4 && HF_NOMEM == 15, "a result was renumbered");

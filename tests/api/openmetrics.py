@@ -1,4 +1,4 @@
-"""hf_metrics_text, read as strictly as the OpenMetrics specification lets a reader be.
+"""Parses hf_metrics_text as strictly as the OpenMetrics specification allows.
 
     openmetrics.py LIBRARY
 """
@@ -21,21 +21,21 @@ class Family:
 
 
 def parse(text):
-    """Families by name. Whatever the specification does not allow is an assertion."""
-    assert text.endswith("# EOF\n"), "it ends with # EOF and a newline"
+    """Returns the families by name. Asserts every rule of the specification."""
+    assert text.endswith("# EOF\n"), "the text must end with # EOF and a newline"
     families, current = {}, None
     for line in text[:-len("# EOF\n")].splitlines():
-        assert line and line == line.strip(), f"a blank too many: {line!r}"
+        assert line and line == line.strip(), f"an extra blank: {line!r}"
         if line.startswith("# "):
             _, keyword, name, rest = line.split(" ", 3)
             assert keyword in ("TYPE", "UNIT", "HELP"), line
             assert re.fullmatch(NAME, name), line
             if current is None or current.name != name:
-                assert name not in families, f"{name} is not in one place"
+                assert name not in families, f"the lines of {name} are not together"
                 current = families[name] = Family(name)
             assert not current.samples, f"{line} comes after its samples"
             field = keyword.lower()
-            assert getattr(current, field) is None, f"twice: {line}"
+            assert getattr(current, field) is None, f"repeated: {line}"
             setattr(current, field, rest)
             continue
         add_sample(current, line)
@@ -44,7 +44,7 @@ def parse(text):
 
 def add_sample(family, line):
     found = SAMPLE.fullmatch(line)
-    assert found, f"no sample: {line!r}"
+    assert found, f"not a sample: {line!r}"
     name, label, value, number = found.groups()
     assert family and family.type in SUFFIXES, f"no type before {line}"
     suffix = name[len(family.name):]
@@ -52,12 +52,12 @@ def add_sample(family, line):
     assert NUMBER.fullmatch(number), line
     assert (label is None) == (suffix not in ("_bucket", "_info")), line
     key = (suffix, label, value)
-    assert key not in [sample[:3] for sample in family.samples], f"twice: {line}"
+    assert key not in [sample[:3] for sample in family.samples], f"repeated: {line}"
     family.samples.append((*key, float(number)))
 
 
 def microseconds(seconds):
-    """Whole, for sums of fractions differ in their last digit."""
+    """A whole number, because sums of fractions differ in their last digit."""
     return round(seconds * 1e6)
 
 
@@ -67,12 +67,12 @@ def check_histogram(family):
     bounds = [float(value.replace("+Inf", "inf")) for value, _ in buckets]
     counts = [number for _, number in buckets]
     assert bounds == sorted(set(bounds)) and buckets[-1][0] == "+Inf", f"{family.name}: {bounds}"
-    assert counts == sorted(counts), f"{family.name}: buckets are cumulative"
+    assert counts == sorted(counts), f"{family.name}: buckets must be cumulative"
     others = {suffix: number for suffix, _, _, number in family.samples if suffix != "_bucket"}
-    assert others["_count"] == counts[-1], f"{family.name}: the last bucket has all"
+    assert others["_count"] == counts[-1], f"{family.name}: the last bucket must count all"
     most = sum(microseconds(bound) * count for bound, count in zip(
         bounds[:-1], [b - a for a, b in zip([0, *counts], counts)]))
-    assert microseconds(others["_sum"]) <= most, f"{family.name}: the sum"
+    assert microseconds(others["_sum"]) <= most, f"{family.name}: the sum exceeds its buckets"
 
 
 def check_all(families):
@@ -135,7 +135,7 @@ def main():
 
 
 def check_the_check():
-    """What is wrong is found."""
+    """The checks above find wrong texts."""
     good = ("# TYPE a histogram\n# HELP a x\n" 'a_bucket{le="1.0"} 1\na_bucket{le="+Inf"} 2\n'
             "a_count 2\na_sum 1.0\n# EOF\n")
     wrong = [("# EOF\n", ""), ("a_count 2", "a_count 3"), ('"1.0"} 1', '"1.0"} 3'),
@@ -147,7 +147,7 @@ def check_the_check():
             check_all(parse(good.replace(old, new)))
         except (AssertionError, ValueError, KeyError, IndexError):
             continue
-        raise SystemExit(f"not found to be wrong: {old!r} -> {new!r}")
+        raise SystemExit(f"the checks accept a wrong text: {old!r} -> {new!r}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""README.md and README.zh-CN.md: the same code in both, and the shell commands that they show work.
+"""README.md and README.zh-CN.md show the same code, and their shell commands work.
 
     readme_commands.py HOLDFAST
 """
@@ -40,7 +40,7 @@ class Readme(unittest.TestCase):
             self.assertLessEqual(len(page.read_text(encoding="utf-8").splitlines()), LINES_MOST)
 
     def test_every_command_runs(self):
-        """On a directory in place of a server, and with commands that do nothing."""
+        """Uses a directory instead of a server, and commands that do nothing."""
         with tempfile.TemporaryDirectory() as scratch:
             for name in ("report.sh", "call.sh", "transfer.sh", "pg_dump"):
                 path = Path(scratch) / name

@@ -1,22 +1,22 @@
-/* Calls that do not block: they come to what the blocking ones would have come to. */
+/* Async calls: they return the same results as the blocking calls. */
 #include "conformance.h"
 
 #include <poll.h>
 #include <unistd.h>
 
-/* What a callback was told, and the order in which callbacks came. */
-typedef struct outcome {
+/* What a callback received, and the order in which callbacks ran. */
+typedef struct async_outcome {
     atomic_int calls;
     hf_result result;
     hf_hold *hold;
     int order;
     char detail[256];
-} outcome;
+} async_outcome;
 
 static atomic_int order;
 
 static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
-    outcome *o = arg;
+    async_outcome *o = arg;
     o->result = result;
     o->hold = hold;
     o->order = atomic_fetch_add(&order, 1);
@@ -28,86 +28,88 @@ static void on_released(hf_result result, void *arg) {
     on_acquired(result, NULL, arg);
 }
 
-static outcome *begin(cf *f, hf_client *client, const char *name, const hf_options *options) {
-    outcome *o = cf_new(f, sizeof *o);
+static async_outcome *begin_acquire(cf *f, hf_client *client, const char *name,
+                                    const hf_options *options) {
+    async_outcome *o = cf_new(f, sizeof *o);
     CF_IS(HF_OK, hf_acquire_async(client, name, options, on_acquired, o));
     return o;
 }
 
-static void ended(outcome *o, hf_result result) {
+static void check_ended(async_outcome *o, hf_result result) {
     CF_UNTIL(atomic_load(&o->calls) == 1);
     cf_is(result, o->result, o->detail, __FILE__, __LINE__);
     if (result != HF_OK) assert_null(o->hold);
     if (result != HF_OK) assert_true(*o->detail);
 }
 
-static hf_hold *granted(outcome *o) {
-    ended(o, HF_OK);
+static hf_hold *check_granted(async_outcome *o) {
+    check_ended(o, HF_OK);
     assert_non_null(o->hold);
     return o->hold;
 }
 
-/* ---- With threads of the client's ------------------------------------------------------------- */
+/* ---- With the client's own threads ----------------------------------------------------------- */
 
 static void B05_async_agrees_with_sync(cf *f) {
-    hf_hold *hold = granted(begin(f, f->a, f->name, NULL));
+    hf_hold *hold = check_granted(begin_acquire(f, f->a, f->name, NULL));
     assert_int_equal(hf_held(hold), 1);
     uint64_t token = hf_fence(hold);
     CF_REFUSED(HF_BUSY, f->b, f->name, NULL);
-    ended(begin(f, f->b, f->name, NULL), HF_BUSY);
-    ended(begin(f, f->b, f->name, &(hf_options){.wait_ms = 300}), HF_TIMEOUT);
+    check_ended(begin_acquire(f, f->b, f->name, NULL), HF_BUSY);
+    check_ended(begin_acquire(f, f->b, f->name, &(hf_options){.wait_ms = 300}), HF_TIMEOUT);
 
-    outcome *waits = begin(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    async_outcome *waits = begin_acquire(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_UNTIL(cf_stats(f->b).waiting == 1);
-    outcome *released = cf_new(f, sizeof *released);
+    async_outcome *released = cf_new(f, sizeof *released);
     CF_IS(HF_OK, hf_release_async(hold, on_released, released));
-    ended(released, HF_OK);
-    hold = granted(waits);
+    check_ended(released, HF_OK);
+    hold = check_granted(waits);
     assert_true(hf_fence(hold) > token);
     CF_FREE(hold);
 }
 
 static void B05_sync_and_async_waiters_share_one_line(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
-    outcome *first = begin(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    async_outcome *first = begin_acquire(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_UNTIL(cf_stats(f->a).waiting == 1);
     cf_attempt *second = cf_queue(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
-    outcome *third = begin(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    async_outcome *third = begin_acquire(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_UNTIL(cf_stats(f->a).waiting == 3);
     CF_FREE(hold);
-    hold = granted(first);
+    hold = check_granted(first);
     assert_int_equal(cf_stats(f->a).waiting, 2);
     CF_FREE(hold);
     hold = cf_granted(second);
     assert_int_equal(atomic_load(&third->calls), 0);
     CF_FREE(hold);
-    CF_FREE(granted(third));
+    CF_FREE(check_granted(third));
 }
 
 static void B07_a_cancel_ends_async_waits(cf *f) {
     hf_cancel *cancel = cf_cancel();
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     hf_options options = {.wait_ms = HF_FOREVER, .cancel = cancel};
-    outcome *one = begin(f, f->b, f->name, &options), *two = begin(f, f->a, f->name, &options);
+    async_outcome *one = begin_acquire(f, f->b, f->name, &options),
+                  *two = begin_acquire(f, f->a, f->name, &options);
     CF_UNTIL(cf_stats(f->b).waiting == 1 && cf_stats(f->a).waiting == 1);
     hf_cancel_fire(cancel);
-    ended(one, HF_CANCELLED);
-    ended(two, HF_CANCELLED);
-    outcome never = {0};
+    check_ended(one, HF_CANCELLED);
+    check_ended(two, HF_CANCELLED);
+    async_outcome never = {0};
     CF_IS(HF_CANCELLED, hf_acquire_async(f->a, f->name, &options, on_acquired, &never));
     assert_int_equal(atomic_load(&never.calls), 0);
     hf_cancel_free(cancel);
     CF_FREE(hold);
 }
 
-/* Each with owner 0 is an owner of its own, even from one thread. */
+/* Every async acquire with owner 0 gets a new owner, even from one thread. */
 static void B25_async_owners_are_fresh(cf *f) {
-    hf_hold *hold = granted(begin(f, f->a, f->name, NULL));
-    ended(begin(f, f->a, f->name, NULL), HF_BUSY);
+    hf_hold *hold = check_granted(begin_acquire(f, f->a, f->name, NULL));
+    check_ended(begin_acquire(f, f->a, f->name, NULL), HF_BUSY);
     CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
     CF_FREE(hold);
-    hold = granted(begin(f, f->a, f->name, &(hf_options){.owner = 7}));
-    hf_hold *again = granted(begin(f, f->a, f->name, &(hf_options){.owner = 7}));
+    hold = check_granted(begin_acquire(f, f->a, f->name, &(hf_options){.owner = 7}));
+    hf_hold *again = check_granted(begin_acquire(f, f->a, f->name, &(hf_options){.owner = 7}));
     assert_true(hf_fence(again) == hf_fence(hold));
     CF_FREE(hold);
     CF_FREE(again);
@@ -116,30 +118,30 @@ static void B25_async_owners_are_fresh(cf *f) {
 static void F47_close_ends_async_waits_and_tells_them(cf *f) {
     hf_client *client = cf_open(f);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
-    outcome *waits = begin(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    async_outcome *waits = begin_acquire(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_UNTIL(cf_stats(client).waiting == 1);
     cf_close(f, client);
     assert_int_equal(atomic_load(&waits->calls), 1);
-    ended(waits, HF_CLOSED);
+    check_ended(waits, HF_CLOSED);
     CF_FREE(hold);
 }
 
-/* Keeps the callbacks behind it waiting until its own hold is over. */
+/* Delays the next callbacks until its own hold has ended. */
 static void on_acquired_hold_up(hf_result result, hf_hold *hold, void *arg) {
     on_acquired(result, hold, arg);
     CF_UNTIL(!hold || !hf_held(hold));
 }
 
-/* It was granted, and close ended it before it could be told. */
+/* The lock was granted, and close ended the grant before its callback ran. */
 static void F47_a_grant_that_close_ends_is_not_told_as_held(cf *f) {
     hf_client *client = cf_open(f);
-    outcome *slow = cf_new(f, sizeof *slow);
+    async_outcome *slow = cf_new(f, sizeof *slow);
     CF_IS(HF_OK, hf_acquire_async(client, cf_name(f, "-slow"), NULL, on_acquired_hold_up, slow));
     CF_UNTIL(atomic_load(&slow->calls) == 1);
-    outcome *behind = begin(f, client, f->name, NULL);
+    async_outcome *behind = begin_acquire(f, client, f->name, NULL);
     CF_UNTIL(cf_stats(client).acquired == 2);
     cf_close(f, client);
-    ended(behind, HF_CLOSED);
+    check_ended(behind, HF_CLOSED);
     hf_unref(slow->hold);
     CF_FREE(CF_TAKE(f->a, f->name, NULL));
 }
@@ -147,10 +149,10 @@ static void F47_a_grant_that_close_ends_is_not_told_as_held(cf *f) {
 static void F48_a_second_async_release_says_not_held(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     hf_ref(hold);
-    outcome *first = cf_new(f, sizeof *first), never = {0};
+    async_outcome *first = cf_new(f, sizeof *first), never = {0};
     CF_IS(HF_OK, hf_release_async(hold, on_released, first));
     CF_IS(HF_NOT_HELD, hf_release_async(hold, on_released, &never));
-    ended(first, HF_OK);
+    check_ended(first, HF_OK);
     assert_int_equal(atomic_load(&never.calls), 0);
 }
 
@@ -164,21 +166,21 @@ static void async_calls_with_nobody_to_call_are_refused(cf *f) {
     CF_FREE(hold);
 }
 
-/* ---- Callbacks that go on --------------------------------------------------------------------- */
+/* ---- Callbacks that start the next call ------------------------------------------------------ */
 
-/* A chain that lives in its callbacks: acquire, release, acquire, … */
-typedef struct chain {
+/* Each callback starts the next call: acquire, release, acquire, … */
+typedef struct async_chain {
     hf_client *client;
     const char *name;
-    cf_room *room;
+    cf_section *section;
     int left;
     atomic_int over, failures;
-} chain;
+} async_chain;
 
-static void chain_acquire(chain *c);
+static void chain_acquire(async_chain *c);
 
 static void chain_released(hf_result result, void *arg) {
-    chain *c = arg;
+    async_chain *c = arg;
     if (result != HF_OK) atomic_fetch_add(&c->failures, 1);
     if (--c->left > 0)
         chain_acquire(c);
@@ -187,19 +189,19 @@ static void chain_released(hf_result result, void *arg) {
 }
 
 static void chain_acquired(hf_result result, hf_hold *hold, void *arg) {
-    chain *c = arg;
+    async_chain *c = arg;
     if (result != HF_OK) {
         atomic_fetch_add(&c->failures, 1);
         atomic_store(&c->over, 1);
         return;
     }
-    if (atomic_fetch_add(&c->room->inside, 1)) atomic_fetch_add(&c->room->collisions, 1);
-    atomic_store(&c->room->visits, atomic_load(&c->room->visits) + 1);
-    atomic_fetch_sub(&c->room->inside, 1);
+    if (atomic_fetch_add(&c->section->inside, 1)) atomic_fetch_add(&c->section->collisions, 1);
+    atomic_store(&c->section->visits, atomic_load(&c->section->visits) + 1);
+    atomic_fetch_sub(&c->section->inside, 1);
     if (hf_release_async(hold, chain_released, c) != HF_OK) atomic_fetch_add(&c->failures, 1);
 }
 
-static void chain_acquire(chain *c) {
+static void chain_acquire(async_chain *c) {
     hf_options options = {.wait_ms = HF_FOREVER};
     if (hf_acquire_async(c->client, c->name, &options, chain_acquired, c) != HF_OK) {
         atomic_fetch_add(&c->failures, 1);
@@ -209,48 +211,50 @@ static void chain_acquire(chain *c) {
 
 static void B08_callbacks_may_begin_the_next_call(cf *f) {
     enum { CHAINS = 8, ROUNDS = 25 };
-    cf_room *room = cf_new(f, sizeof *room);
-    chain *chains = cf_new(f, CHAINS * sizeof *chains);
+    cf_section *section = cf_new(f, sizeof *section);
+    async_chain *chains = cf_new(f, CHAINS * sizeof *chains);
     for (int i = 0; i < CHAINS; i++) {
-        chains[i] =
-            (chain){.client = i % 2 ? f->a : f->b, .name = f->name, .room = room, .left = ROUNDS};
+        chains[i] = (async_chain){
+            .client = i % 2 ? f->a : f->b, .name = f->name, .section = section, .left = ROUNDS};
         chain_acquire(&chains[i]);
     }
     for (int i = 0; i < CHAINS; i++) {
         CF_UNTIL(atomic_load(&chains[i].over));
         assert_int_equal(atomic_load(&chains[i].failures), 0);
     }
-    cf_room_check(room, CHAINS * ROUNDS);
+    cf_section_check(section, CHAINS * ROUNDS);
 }
 
 /* ---- Cancel and close against a grant -------------------------------------------------------- */
 
-/* One waits for a callback, one in a thread behind it; the first is cancelled as the holder
-   releases. The lease is far longer than the watchdog, so a grant to nobody would show. */
+/* One wait has a callback, another blocks in a thread behind it. The first is cancelled while the
+   holder releases. The lease is far longer than the watchdog, so a grant to the cancelled wait
+   would make the test fail. */
 static void race_cancel_with_release(cf *f, hf_client *first, hf_client *second, int round) {
     hf_cancel *cancel = cf_cancel();
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     uint64_t before = cf_stats(first).waiting;
-    outcome *o = begin(f, first, f->name, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    async_outcome *o =
+        begin_acquire(f, first, f->name, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     CF_UNTIL(cf_stats(first).waiting == before + 1);
     cf_attempt *behind = cf_queue(f, second, f->name, &(hf_options){.wait_ms = CF_WATCHDOG_MS});
-    outcome *released = cf_new(f, sizeof *released);
+    async_outcome *released = cf_new(f, sizeof *released);
     if (round % 2) hf_cancel_fire(cancel);
     CF_IS(HF_OK, hf_release_async(hold, on_released, released));
     if (!(round % 2)) hf_cancel_fire(cancel);
-    ended(released, HF_OK);
+    check_ended(released, HF_OK);
     CF_UNTIL(atomic_load(&o->calls) == 1);
     if (o->result == HF_OK)
         CF_FREE(o->hold);
     else
-        ended(o, HF_CANCELLED);
+        check_ended(o, HF_CANCELLED);
     CF_FREE(cf_granted(behind));
     hf_cancel_free(cancel);
 }
 
 static void B20_an_async_cancel_racing_a_release_loses_no_wake_up(cf *f) {
     hf_client *third = cf_open(f);
-    for (int i = 0; i < (cf_has(CF_LINE) ? 60 : 15); i++) { /* without a line, waiters poll */
+    for (int i = 0; i < (cf_has(CF_QUEUE) ? 60 : 15); i++) { /* without a queue, waiters poll */
         race_cancel_with_release(f, f->b, third, i);
         race_cancel_with_release(f, f->a, f->a, i);
         race_cancel_with_release(f, f->b, f->b, i);
@@ -258,81 +262,82 @@ static void B20_an_async_cancel_racing_a_release_loses_no_wake_up(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, NULL));
 }
 
-/* A client closes as one of its waits is granted: that is told once, and leaves nothing. */
+/* A client closes while one of its waits is granted: the callback runs once, and nothing stays
+   held. */
 static void race_close_with_release(cf *f) {
     hf_client *client = cf_open(f);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
-    outcome *waits[3], *released = cf_new(f, sizeof *released);
+    async_outcome *waits[3], *released = cf_new(f, sizeof *released);
     for (int i = 0; i < 3; i++)
-        waits[i] = begin(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+        waits[i] = begin_acquire(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_UNTIL(cf_stats(client).waiting == 3);
     CF_IS(HF_OK, hf_release_async(hold, on_released, released));
     cf_close(f, client);
-    ended(released, HF_OK);
+    check_ended(released, HF_OK);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(atomic_load(&waits[i]->calls), 1);
         if (waits[i]->result == HF_OK)
             CF_IS(HF_CLOSED, hf_release(waits[i]->hold));
         else
-            ended(waits[i], HF_CLOSED);
+            check_ended(waits[i], HF_CLOSED);
     }
     CF_FREE(CF_TAKE(f->b, f->name, &(hf_options){.wait_ms = CF_WATCHDOG_MS}));
 }
 
 static void F47_close_racing_an_async_grant_leaves_nothing_held(cf *f) {
     for (int i = 0; i < 40; i++) race_close_with_release(f);
-    if (cf_has(CF_LINE)) assert_int_equal(cf_in_line(f->name), 0);
+    if (cf_has(CF_QUEUE)) assert_int_equal(cf_queue_length(f->name), 0);
 }
 
-/* ---- In the user's own loop ------------------------------------------------------------------- */
+/* ---- In the user's own loop ------------------------------------------------------------------ */
 
 static hf_client *open_loop(cf *f) {
     return cf_open_url(f, cf_url(), &(hf_client_options){.flags = HF_NO_THREAD});
 }
 
-/* One turn of a loop that does nothing else. */
-static void turn(hf_client *client, int ms) {
+/* Run the client once, as an event loop with no other work would. */
+static void run_loop_once(hf_client *client, int ms) {
     struct pollfd fd = {.fd = hf_fd(client), .events = POLLIN};
     if (poll(&fd, 1, ms) > 0) CF_IS(HF_OK, hf_dispatch(client));
 }
 
 static void turn_until(hf_client *client, atomic_int *flag) {
     int64_t until = t_now_ms() + t_patience(CF_WATCHDOG_MS);
-    while (!atomic_load(flag) && t_now_ms() < until) turn(client, 100);
+    while (!atomic_load(flag) && t_now_ms() < until) run_loop_once(client, 100);
     assert_true(atomic_load(flag));
 }
 
 static void B05_a_client_without_threads_works_in_a_loop(cf *f) {
     hf_client *client = open_loop(f);
     assert_true(hf_fd(client) >= 0);
-    outcome *o = begin(f, client, f->name, NULL);
-    assert_int_equal(atomic_load(&o->calls), 0); /* never inside a call of ours */
+    async_outcome *o = begin_acquire(f, client, f->name, NULL);
+    assert_int_equal(atomic_load(&o->calls), 0); /* callbacks never run inside a library call */
     turn_until(client, &o->calls);
-    hf_hold *hold = granted(o);
+    hf_hold *hold = check_granted(o);
     CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
 
     cf_attempt *waiter = cf_queue(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
-    outcome *released = cf_new(f, sizeof *released);
+    async_outcome *released = cf_new(f, sizeof *released);
     CF_IS(HF_OK, hf_release_async(hold, on_released, released));
     turn_until(client, &released->calls);
-    ended(released, HF_OK);
+    check_ended(released, HF_OK);
     hold = cf_granted(waiter);
 
-    outcome *waits = begin(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
-    outcome *times_out = begin(f, client, f->name, &(hf_options){.wait_ms = 300});
+    async_outcome *waits = begin_acquire(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    async_outcome *times_out = begin_acquire(f, client, f->name, &(hf_options){.wait_ms = 300});
     turn_until(client, &times_out->calls);
-    ended(times_out, HF_TIMEOUT);
+    check_ended(times_out, HF_TIMEOUT);
     assert_int_equal(atomic_load(&waits->calls), 0);
     CF_FREE(hold);
     turn_until(client, &waits->calls);
-    CF_FREE(granted(waits));
+    CF_FREE(check_granted(waits));
 }
 
 static void B15_a_loop_renews(cf *f) {
     hf_client *client = open_loop(f);
     hf_hold *hold = CF_TAKE(client, f->name, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS});
     int64_t until = t_now_ms() + t_patience(4 * CF_KEPT_LEASE_MS);
-    while (cf_stats(client).renewed < 4 && t_now_ms() < until) turn(client, 20);
+    while (cf_stats(client).renewed < 4 && t_now_ms() < until) run_loop_once(client, 20);
     assert_int_equal(hf_held(hold), 1);
     assert_true(cf_stats(client).renewed >= 4);
     CF_FREE(hold);
@@ -349,23 +354,24 @@ static void B11_a_loop_tells_of_a_loss(cf *f) {
     CF_IS(HF_LOST, hf_release(hold));
 }
 
-/* A callback kept the loop from renewing, and from telling the next in time. */
+/* A slow callback keeps the loop from renewing and from running the next callback in time. */
 static void F03_a_grant_that_is_over_when_its_callback_comes_is_told_as_lost(cf *f) {
     hf_client *client = open_loop(f);
     cf_lost *lost = cf_new(f, sizeof *lost);
-    outcome *slow = cf_new(f, sizeof *slow), *behind = cf_new(f, sizeof *behind);
+    async_outcome *slow = cf_new(f, sizeof *slow), *behind = cf_new(f, sizeof *behind);
     hf_options longer = {.lease_ms = 2 * CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW};
     hf_options shorter = {
         .lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW, .on_lost = cf_on_lost, .arg = lost};
     CF_IS(HF_OK, hf_acquire_async(client, cf_name(f, "-slow"), &longer, on_acquired_hold_up, slow));
     CF_IS(HF_OK, hf_acquire_async(client, f->name, &shorter, on_acquired, behind));
-    uint64_t others = 0; /* these turn it, and call nobody back */
+    uint64_t others = 0; /* these calls run the client, but no callbacks */
     do CF_FREE(CF_TAKE(client, cf_name(f, "-other"), NULL));
     while (cf_stats(client).acquired < 2 + ++others && others < 100);
     assert_int_equal(cf_stats(client).acquired, 2 + others);
     turn_until(client, &behind->calls);
-    ended(behind, HF_LOST);
-    assert_int_equal(atomic_load(&lost->calls), 0); /* nobody was given it to lose */
+    check_ended(behind, HF_LOST);
+    /* no callback received this hold, so no loss is reported */
+    assert_int_equal(atomic_load(&lost->calls), 0);
     CF_IS(HF_LOST, hf_release(slow->hold));
     CF_FREE(CF_TAKE(f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER}));
 }
@@ -374,24 +380,24 @@ static void B07_a_loop_sees_a_cancel(cf *f) {
     hf_client *client = open_loop(f);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     hf_cancel *cancel = cf_cancel();
-    outcome *waits =
-        begin(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
-    turn(client, 0);
+    async_outcome *waits =
+        begin_acquire(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    run_loop_once(client, 0);
     hf_cancel_fire(cancel);
     turn_until(client, &waits->calls);
-    ended(waits, HF_CANCELLED);
+    check_ended(waits, HF_CANCELLED);
     hf_cancel_free(cancel);
     CF_FREE(hold);
 }
 
-/* Blocking calls do the work, and leave the callbacks to the loop. */
+/* Blocking calls do the client's work, and leave the callbacks to the loop. */
 static void B05_blocking_calls_of_a_loop_run_no_callback(cf *f) {
     hf_client *client = open_loop(f);
-    outcome *o = begin(f, client, cf_name(f, "-async"), NULL);
+    async_outcome *o = begin_acquire(f, client, cf_name(f, "-async"), NULL);
     CF_FREE(CF_TAKE(client, f->name, NULL));
     assert_int_equal(atomic_load(&o->calls), 0);
     turn_until(client, &o->calls);
-    CF_FREE(granted(o));
+    CF_FREE(check_granted(o));
 }
 
 const cf_case cf_async[] = {

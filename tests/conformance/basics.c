@@ -1,4 +1,4 @@
-/* Taking and releasing, names, spaces and tokens: what a lock is when nothing goes wrong. */
+/* Acquire and release, names, spaces and tokens when nothing goes wrong. */
 #include "conformance.h"
 
 static void B01_a_fresh_lock_can_be_taken(cf *f) {
@@ -26,7 +26,7 @@ static void B03_a_released_lock_can_be_taken_again(cf *f) {
         CF_FREE(CF_TAKE(f->b, f->name, NULL));
     }
     hf_hold *hold;
-    CF_IS(HF_OK, cf_elsewhere(f, f->a, f->name, NULL, &hold));
+    CF_IS(HF_OK, cf_acquire_in_thread(f, f->a, f->name, NULL, &hold));
     CF_FREE(hold);
 }
 
@@ -50,7 +50,7 @@ static void B04_a_try_on_a_held_lock_is_busy_at_once(cf *f) {
     CF_REFUSED(HF_BUSY, f->b, f->name, NULL);
     CF_REFUSED(HF_BUSY, f->b, f->name, &(hf_options){0});
     CF_REFUSED(HF_BUSY, f->a, f->name, &(hf_options){.owner = 1});
-    CF_IS(HF_BUSY, cf_elsewhere(f, f->a, f->name, NULL, NULL));
+    CF_IS(HF_BUSY, cf_acquire_in_thread(f, f->a, f->name, NULL, NULL));
     CF_AT_ONCE(started);
     assert_int_equal(hf_held(hold), 1);
     CF_FREE(hold);
@@ -83,7 +83,7 @@ static void B21_spaces_of_one_store_are_apart(cf *f) {
     hf_unref(there);
 }
 
-/* The token of one ownership after another, each greater than the last. */
+/* Checks that each ownership has a greater token than the one before. */
 static void note_token(uint64_t *last, const hf_hold *hold) {
     assert_true(hf_fence(hold) > *last);
     *last = hf_fence(hold);

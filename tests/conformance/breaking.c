@@ -1,4 +1,4 @@
-/* hf_break, the operator's force. That the holder is told is in loss.c. */
+/* hf_break, which takes a lock from its holder. loss.c tests that the holder is notified. */
 #include "conformance.h"
 
 static void B26_break_ends_an_ownership_whoever_has_it(cf *f) {
@@ -7,7 +7,7 @@ static void B26_break_ends_an_ownership_whoever_has_it(cf *f) {
     hf_hold *next = CF_TAKE(f->b, f->name, NULL);
     assert_true(hf_fence(next) > hf_fence(hold));
 
-    /* The old holder's release finds out, and leaves the new holder alone. */
+    /* The old holder's release reports the loss, and leaves the new holder alone. */
     CF_IS(HF_LOST, hf_release(hold));
     assert_true(cf_token(f->a, f->name) == hf_fence(next));
     CF_FREE(next);
@@ -46,7 +46,7 @@ static void B26_break_says_why_nothing_was_broken(cf *f) {
     CF_IS(HF_NOT_HELD, hf_break(f->b, f->name, 0));
 }
 
-/* Whoever waits is served by a break as by a release: the lease alone would take 30 s. */
+/* A break grants the lock to the next waiter as a release does: the lease alone would take 30 s. */
 static void check_next_is_served(cf *f, hf_client *waiting, hf_client *breaking) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     cf_attempt *waiter = cf_queue(f, waiting, f->name, &(hf_options){.wait_ms = CF_WATCHDOG_MS});
@@ -64,8 +64,8 @@ static void B26_after_a_break_the_next_waiter_is_served(cf *f) {
     check_next_is_served(f, f->b, f->a);
 }
 
-/* Its own thread tells the log, and its keeper does the rest meanwhile: what was over before it fell asleep it must
-   not sleep through. */
+/* The log callback sleeps in the client's own thread. Work that was due before the sleep must not
+   wait until the sleep is over. */
 static void log_slowly(int32_t level, const char *line, void *arg) {
     (void)level;
     (void)line;

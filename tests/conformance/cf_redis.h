@@ -1,4 +1,4 @@
-/* The private server that cases with the need CF_REDIS look at. */
+/* The private server that cases with the need CF_REDIS inspect. */
 #ifndef HF_CONFORMANCE_REDIS_H
 #define HF_CONFORMANCE_REDIS_H
 

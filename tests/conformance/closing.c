@@ -1,4 +1,4 @@
-/* hf_close: waits end, holds are released, handles stay valid. */
+/* hf_close: waits end, holds are released, and handles stay valid. */
 #include "conformance.h"
 
 #include <sched.h>
@@ -26,7 +26,7 @@ static void F47_close_ends_every_wait(cf *f) {
     hf_unref(own);
 }
 
-/* All that a hold says once its client is closed. */
+/* Everything that a hold reports once its client is closed. */
 static void check_closed(hf_hold *hold, uint64_t token, int fd) {
     assert_int_equal(hf_held(hold), 0);
     assert_int_equal(hf_remaining_ms(hold), 0);
@@ -40,14 +40,14 @@ static void check_closed(hf_hold *hold, uint64_t token, int fd) {
 static void F47_close_releases_what_is_held(cf *f) {
     enum { HOLDS = 3 };
     cf_lost *lost = cf_new(f, sizeof *lost);
-    const hf_options told = {.on_lost = cf_on_lost, .arg = lost};
+    const hf_options with_on_lost = {.on_lost = cf_on_lost, .arg = lost};
     hf_client *client = cf_open(f);
     const char *const names[HOLDS] = {f->name, f->name, cf_name(f, "-2")};
     hf_hold *holds[HOLDS];
     int fds[HOLDS];
     uint64_t tokens[HOLDS];
     for (int i = 0; i < HOLDS; i++) {
-        holds[i] = CF_TAKE(client, names[i], &told);
+        holds[i] = CF_TAKE(client, names[i], &with_on_lost);
         fds[i] = hf_lost_fd(holds[i]);
         tokens[i] = hf_fence(holds[i]);
     }
@@ -87,22 +87,22 @@ static void F47_close_of_nothing(cf *f) {
 
 /* ---- Close against a grant ------------------------------------------------------------------- */
 
-typedef struct race {
+typedef struct close_race {
     hf_hold *hold;
     atomic_int go;
     hf_result result;
-} race;
+} close_race;
 
 static void release_when_told(void *arg) {
-    race *r = arg;
+    close_race *r = arg;
     while (!atomic_load(&r->go) && !cf_over()) sched_yield();
     r->result = hf_release(r->hold);
 }
 
-/* A waiter of a client that closes is granted in that instant: the grant must not outlive it. */
+/* A waiter is granted the lock while its client closes: the grant must not outlive the client. */
 static void race_close_with_grant(cf *f) {
     hf_client *client = cf_open(f);
-    race *r = cf_new(f, sizeof *r);
+    close_race *r = cf_new(f, sizeof *r);
     r->hold = CF_TAKE(f->a, f->name, NULL);
     cf_attempt *waiters[2];
     for (int i = 0; i < 2; i++) waiters[i] = cf_queue(f, client, f->name, &FOREVER);

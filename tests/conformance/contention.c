@@ -1,4 +1,6 @@
-/* Many that want one lock: never two inside, in order of arrival, and no wake-up is lost. */
+/*
+ * Many threads contend for one lock: never two inside, served in order of arrival, no wake-up lost.
+ */
 #include "conformance.h"
 
 #include <dirent.h>
@@ -8,8 +10,9 @@
 
 enum { CROWD = 100 };
 
-/* Guarded by nothing but the lock, on purpose: a thread sanitizer sees whether it orders them. */
-typedef struct crowd {
+/* Guarded by the lock alone, on purpose: a thread sanitizer sees whether the lock orders
+   accesses. */
+typedef struct thread_crowd {
     hf_client *client;
     const char *name;
     int rounds;
@@ -18,15 +21,15 @@ typedef struct crowd {
     size_t entered;
     size_t order[CROWD];
     atomic_int failures;
-} crowd;
+} thread_crowd;
 
-typedef struct member {
-    crowd *crowd;
+typedef struct crowd_member {
+    thread_crowd *crowd;
     size_t index;
     cf_thread *thread;
-} member;
+} crowd_member;
 
-static void enter_crowd(crowd *c, size_t index) {
+static void enter_crowd(thread_crowd *c, size_t index) {
     if (c->inside++) c->collisions++;
     c->order[c->entered % CROWD] = index;
     sched_yield();
@@ -35,7 +38,7 @@ static void enter_crowd(crowd *c, size_t index) {
 }
 
 static void run_member(void *arg) {
-    member *m = arg;
+    crowd_member *m = arg;
     for (int i = 0; i < m->crowd->rounds; i++) {
         hf_hold *hold;
         if (hf_lock(m->crowd->client, m->crowd->name, &hold) != HF_OK) {
@@ -47,24 +50,24 @@ static void run_member(void *arg) {
     }
 }
 
-static member *new_crowd(cf *f, int rounds) {
-    crowd *c = cf_new(f, sizeof *c);
-    member *members = cf_new(f, CROWD * sizeof *members);
-    *c = (crowd){.client = f->a, .name = f->name, .rounds = rounds};
-    for (size_t i = 0; i < CROWD; i++) members[i] = (member){.crowd = c, .index = i};
+static crowd_member *new_crowd(cf *f, int rounds) {
+    thread_crowd *c = cf_new(f, sizeof *c);
+    crowd_member *members = cf_new(f, CROWD * sizeof *members);
+    *c = (thread_crowd){.client = f->a, .name = f->name, .rounds = rounds};
+    for (size_t i = 0; i < CROWD; i++) members[i] = (crowd_member){.crowd = c, .index = i};
     return members;
 }
 
-static void check_crowd(const member *members) {
+static void check_crowd(const crowd_member *members) {
     for (size_t i = 0; i < CROWD; i++) cf_join(members[i].thread);
-    const crowd *c = members->crowd;
+    const thread_crowd *c = members->crowd;
     assert_int_equal(c->failures, 0);
     assert_int_equal(c->collisions, 0);
     assert_int_equal(c->entered, CROWD * c->rounds);
 }
 
 static void B08_a_hundred_threads_are_never_two_inside_and_all_finish(cf *f) {
-    member *members = new_crowd(f, 5);
+    crowd_member *members = new_crowd(f, 5);
     for (size_t i = 0; i < CROWD; i++) {
         members[i].thread = cf_spawn(f, run_member, &members[i]);
     }
@@ -72,7 +75,7 @@ static void B08_a_hundred_threads_are_never_two_inside_and_all_finish(cf *f) {
 }
 
 static void B08_threads_of_a_client_are_served_in_order_of_arrival(cf *f) {
-    member *members = new_crowd(f, 1);
+    crowd_member *members = new_crowd(f, 1);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     for (size_t i = 0; i < CROWD; i++) {
         members[i].thread = cf_spawn(f, run_member, &members[i]);
@@ -83,7 +86,7 @@ static void B08_threads_of_a_client_are_served_in_order_of_arrival(cf *f) {
     for (size_t i = 0; i < CROWD; i++) assert_int_equal(members->crowd->order[i], i);
 }
 
-static size_t descriptors(void) {
+static size_t count_descriptors(void) {
     size_t count = 0;
     DIR *directory = opendir("/proc/self/fd");
     assert_non_null(directory);
@@ -92,71 +95,72 @@ static size_t descriptors(void) {
     return count;
 }
 
-/* One of them reads for all: it polls a descriptor of its own beside the store's. */
+/* One of the waiting threads reads for all: it polls a descriptor of its own beside the store's. */
 static void threads_that_wait_take_no_descriptors(cf *f) {
     enum { FEW = CROWD / 10 };
-    member *members = new_crowd(f, 1);
+    crowd_member *members = new_crowd(f, 1);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     size_t before = 0;
     for (size_t i = 0; i < CROWD; i++) {
         members[i].thread = cf_spawn(f, run_member, &members[i]);
         CF_UNTIL(cf_stats(f->a).waiting == i + 1);
-        if (i == 0) before = descriptors();
+        if (i == 0) before = count_descriptors();
     }
-    size_t after = descriptors();
+    size_t after = count_descriptors();
     CF_FREE(hold);
     check_crowd(members);
     assert_true(after <= before + FEW);
 }
 
-typedef struct visitor {
-    cf_room *room;
+typedef struct section_visitor {
+    cf_section *section;
     hf_client *client;
     const char *name;
     int rounds;
-} visitor;
+} section_visitor;
 
 static void run_visitor(void *arg) {
-    visitor *v = arg;
-    cf_visit(v->room, v->client, v->name, v->rounds);
+    section_visitor *v = arg;
+    cf_visit(v->section, v->client, v->name, v->rounds);
 }
 
 static void B08_clients_exclude_each_other_and_all_finish(cf *f) {
     enum { CLIENTS = 4, THREADS = 4, ROUNDS = 25 };
-    cf_room *room = cf_new(f, sizeof *room);
+    cf_section *section = cf_new(f, sizeof *section);
     cf_thread *threads[CLIENTS * THREADS];
     for (int i = 0; i < CLIENTS; i++) {
         hf_client *client = cf_open(f);
-        visitor *v = cf_new(f, sizeof *v);
-        *v = (visitor){room, client, f->name, ROUNDS};
+        section_visitor *v = cf_new(f, sizeof *v);
+        *v = (section_visitor){section, client, f->name, ROUNDS};
         for (int k = 0; k < THREADS; k++) {
             threads[i * THREADS + k] = cf_spawn(f, run_visitor, v);
         }
     }
     for (int i = 0; i < CLIENTS * THREADS; i++) cf_join(threads[i]);
-    cf_room_check(room, CLIENTS * THREADS * ROUNDS);
+    cf_section_check(section, CLIENTS * THREADS * ROUNDS);
 }
 
-/* As many as the hundred threads, of ten clients: one of each stands in line for the others. */
+/* A hundred threads of ten clients: one thread of each client queues for the others. */
 static void B08_a_hundred_threads_of_ten_clients_are_never_two_inside(cf *f) {
     enum { CLIENTS = 10, ROUNDS = 4 };
-    cf_room *room = cf_new(f, sizeof *room);
-    visitor *visitors = cf_new(f, CLIENTS * sizeof *visitors);
+    cf_section *section = cf_new(f, sizeof *section);
+    section_visitor *visitors = cf_new(f, CLIENTS * sizeof *visitors);
     cf_thread *threads[CROWD];
-    for (int i = 0; i < CLIENTS; i++) visitors[i] = (visitor){room, cf_open(f), f->name, ROUNDS};
+    for (int i = 0; i < CLIENTS; i++)
+        visitors[i] = (section_visitor){section, cf_open(f), f->name, ROUNDS};
     for (int i = 0; i < CROWD; i++) threads[i] = cf_spawn(f, run_visitor, &visitors[i % CLIENTS]);
     for (int i = 0; i < CROWD; i++) cf_join(threads[i]);
-    cf_room_check(room, CROWD * ROUNDS);
-    if (cf_has(CF_LINE)) assert_int_equal(cf_in_line(f->name), 0);
+    cf_section_check(section, CROWD * ROUNDS);
+    if (cf_has(CF_QUEUE)) assert_int_equal(cf_queue_length(f->name), 0);
 }
 
 /* ---- Cancel against release ------------------------------------------------------------------ */
 
-typedef struct race {
+typedef struct cancel_race {
     hf_cancel *cancel;
     atomic_int go;
     int64_t delay_us;
-} race;
+} cancel_race;
 
 static void spin_us(int64_t us) {
     for (int64_t end = t_now_us() + us; t_now_us() < end;) {
@@ -164,16 +168,17 @@ static void spin_us(int64_t us) {
 }
 
 static void fire_when_told(void *arg) {
-    race *r = arg;
+    cancel_race *r = arg;
     while (!atomic_load(&r->go) && !cf_over()) sched_yield();
     spin_us(r->delay_us);
     hf_cancel_fire(r->cancel);
 }
 
-/* The holder releases as the first waiter is cancelled. Whoever wins, the one behind is served: the
-   lease is far longer than the watchdog, so a grant to nobody would show. */
+/* The holder releases while the first waiter is cancelled. In either order the second waiter must
+   be served. The lease is far longer than the watchdog, so a grant to the cancelled wait would make
+   the test fail. */
 static void race_cancel_with_release(cf *f, hf_client *first, hf_client *second, int round) {
-    race *r = cf_new(f, sizeof *r);
+    cancel_race *r = cf_new(f, sizeof *r);
     r->cancel = cf_cancel();
     r->delay_us = round * 7 % 150;
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);

@@ -1,4 +1,4 @@
-/* What a failure says: names and texts of results, details, and never a password. */
+/* Error reports: names and texts of results, details, and no password in any of them. */
 #include "conformance.h"
 
 #include "cf_redis.h"
@@ -36,7 +36,7 @@ static void the_version_is_the_header_s(cf *f) {
 
 enum { DETAILS = 6 };
 
-/* Keep this thread's detail. */
+/* Keep this thread's error detail. */
 static void note_detail(char (*details)[512], int index) {
     snprintf(details[index], sizeof details[index], "%s", hf_error_detail());
     assert_string_not_equal(details[index], "");
@@ -79,7 +79,7 @@ static void a_detail_stays_until_the_next_failure(cf *f) {
     assert_string_equal(hf_error_detail(), before);
 }
 
-/* What a thread that never failed reads. */
+/* Reads the error detail in a thread without failures. */
 static void read_detail(void *arg) {
     snprintf(arg, 64, "[%s]", hf_error_detail());
 }
@@ -110,14 +110,14 @@ static void check_tells_no_secret(cf *f, const char *url, hf_result expected) {
     if (expected != HF_OK) CF_IS(expected, result);
     assert_null(client);
     if (strstr(hf_error_detail(), "sekret")) {
-        fail_msg("%s: the detail tells: %s", url, hf_error_detail());
+        fail_msg("%s: the detail reveals a secret: %s", url, hf_error_detail());
     }
     assert_int_equal(atomic_load(leaks), 0);
 }
 
 static void no_detail_contains_a_password(cf *f) {
-    /* Nobody listens on port 1. The later ones are slips of the pen that people make; where any
-       failure will do it says HF_OK. */
+    /* Nothing listens on port 1. The later ones are common typing mistakes; HF_OK means that any
+       failure is accepted. */
     static const struct {
         const char *url;
         hf_result result;

@@ -1,4 +1,4 @@
-/* hf_export, hf_adopt, hf_extend_exported: holds that leave their process. */
+/* hf_export, hf_adopt, hf_extend_exported: holds that move to another process. */
 #include "conformance.h"
 
 #include <sys/wait.h>
@@ -20,7 +20,7 @@ static void B34_what_left_is_held_on(cf *f) {
     CF_IS(HF_NOT_HELD, hf_release(hold));
     assert_int_equal(cf_stats(f->a).held, 0);
     assert_int_equal(cf_stats(f->a).lost, 0);
-    CF_REFUSED(HF_BUSY, f->a, f->name, NULL); /* not even by who had it */
+    CF_REFUSED(HF_BUSY, f->a, f->name, NULL); /* the exporting client does not hold it either */
     CF_REFUSED(HF_BUSY, f->b, f->name, NULL);
     hf_info *info = cf_inspect(f->b, f->name);
     assert_int_equal(info->held, 1);
@@ -75,7 +75,7 @@ static void B34_it_is_adopted_once(cf *f) {
     assert_int_equal(hf_held(hold), 1);
     CF_FREE(hold);
     CF_IS(HF_LOST, hf_adopt(f->a, text, NULL, &again));
-    hold = CF_TAKE(f->a, f->name, NULL); /* nor is a later one's taken over */
+    hold = CF_TAKE(f->a, f->name, NULL); /* a later ownership cannot be adopted with it */
     CF_IS(HF_LOST, hf_adopt(f->a, text, NULL, &again));
     CF_IS(HF_LOST, hf_adopt(f->b, text, NULL, &again));
     CF_FREE(hold);
@@ -88,7 +88,7 @@ static void B34_what_was_adopted_is_renewed(cf *f) {
     uint64_t before = cf_stats(f->b).renewed;
     CF_UNTIL(cf_stats(f->b).renewed > before + 4);
     assert_int_equal(hf_held(hold), 1);
-    text = export_it(f, hold); /* and leaves again */
+    text = export_it(f, hold); /* and exported again */
     CF_IS(HF_OK, hf_adopt(f->a, text, &(hf_options){.flags = HF_NO_RENEW}, &hold));
     CF_UNTIL(!hf_held(hold));
     CF_IS(HF_LOST, hf_release(hold));
@@ -100,7 +100,7 @@ static void B34_it_can_be_extended_from_outside(cf *f) {
     hf_info *info = cf_inspect(f->b, f->name);
     assert_in_range(info->remaining_ms, 50000, 60000);
     hf_info_free(info);
-    CF_IS(HF_OK, hf_extend_exported(f->b, text, 0)); /* never shorter */
+    CF_IS(HF_OK, hf_extend_exported(f->b, text, 0)); /* the lease never gets shorter */
     info = cf_inspect(f->b, f->name);
     assert_in_range(info->remaining_ms, 40000, 60000);
     hf_info_free(info);
@@ -114,8 +114,8 @@ static void B34_who_waits_gets_it_after_the_release(cf *f) {
     cf_attempt *same = cf_queue(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     char *text = export_it(f, hold);
     cf_attempt *other = cf_arrive(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER});
-    CF_UNTIL(cf_standing(f->b, f->name) == 2);
-    CF_IS(HF_BUSY, hf_adopt(f->b, text, NULL, &hold)); /* it is behind them there */
+    CF_UNTIL(cf_queued(f->b, f->name) == 2);
+    CF_IS(HF_BUSY, hf_adopt(f->b, text, NULL, &hold)); /* the queue comes first */
     hf_client *third = cf_open(f);
     CF_IS(HF_OK, hf_adopt(third, text, NULL, &hold));
     CF_FREE(hold);
@@ -187,11 +187,11 @@ static void B34_texts_that_are_none(cf *f) {
     CF_IS(HF_LOST, hf_adopt(f->a, good, NULL, &hold));
 }
 
-/* Where a process that ends frees what it holds. */
+/* Stores whose locks end with the holder's process cannot export. */
 static void B34_other_stores_say_that_they_cannot(cf *f) {
     char text[HF_EXPORT_MAX];
     const char *good = "hf1:3f1c2d4e-0000-4000-8000-000000000000:1:30000:nobody";
-    if (cf_has(CF_LEAVES)) return;
+    if (cf_has(CF_EXPORTS)) return;
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL), *none;
     CF_IS(HF_UNSUPPORTED, hf_export(hold, text, sizeof text));
     assert_string_equal(text, "");
@@ -202,16 +202,16 @@ static void B34_other_stores_say_that_they_cannot(cf *f) {
 }
 
 const cf_case cf_exporting[] = {
-    CF_CASE_NEEDS(B34_what_left_is_held_on, CF_LEAVES),
-    CF_CASE_NEEDS(B34_it_outlives_its_client_and_ends_with_its_lease, CF_LEAVES),
-    CF_CASE_NEEDS(B34_another_process_takes_it_over, CF_LEAVES | CF_FORK_WITH_THREADS),
-    CF_CASE_NEEDS(B34_it_is_adopted_once, CF_LEAVES),
-    CF_CASE_NEEDS(B34_what_was_adopted_is_renewed, CF_LEAVES),
-    CF_CASE_NEEDS(B34_it_can_be_extended_from_outside, CF_LEAVES),
-    CF_CASE_NEEDS(B34_who_waits_gets_it_after_the_release, CF_LEAVES),
-    CF_CASE_NEEDS(B34_any_name_leaves, CF_LEAVES),
-    CF_CASE_NEEDS(B34_what_cannot_leave_stays, CF_LEAVES),
-    CF_CASE_NEEDS(B34_texts_that_are_none, CF_LEAVES),
+    CF_CASE_NEEDS(B34_what_left_is_held_on, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_it_outlives_its_client_and_ends_with_its_lease, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_another_process_takes_it_over, CF_EXPORTS | CF_FORK_WITH_THREADS),
+    CF_CASE_NEEDS(B34_it_is_adopted_once, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_what_was_adopted_is_renewed, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_it_can_be_extended_from_outside, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_who_waits_gets_it_after_the_release, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_any_name_leaves, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_what_cannot_leave_stays, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_texts_that_are_none, CF_EXPORTS),
     CF_CASE(B34_other_stores_say_that_they_cannot),
     CF_CASES_END,
 };

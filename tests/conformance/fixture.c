@@ -1,9 +1,9 @@
 /*
- * The fixture of a case, and what cases share: see conformance.h.
+ * The fixture of a case and the helpers that cases share: see conformance.h.
  *
- * A failed assertion leaves a case by longjmp while its threads may still wait. So whatever a
- * thread touches is on the fixture's list of blocks, and the end of a case closes the clients
- * (which ends every wait), joins the threads, and only then frees the blocks.
+ * A failed assertion leaves a case by longjmp while its threads may still wait. So all memory that
+ * a thread uses is on the fixture's list of blocks. The end of a case closes the clients (which
+ * ends every wait), joins the threads, and only then frees the blocks.
  */
 #include "conformance.h"
 
@@ -25,7 +25,7 @@ struct cf_block {
     max_align_t bytes[];
 };
 
-/* A case that hangs is ended by SIGALRM: cmocka has printed its name by then. */
+/* SIGALRM ends a case that hangs; cmocka has printed its name by then. */
 enum { HANG_MS = 45000 };
 
 /* ---- Setup and teardown ---------------------------------------------------------------------- */
@@ -83,7 +83,7 @@ int cf_teardown(void **state) {
     cf *f = *state;
     atomic_store(&over, true);
     for (size_t i = 0; i < CF_CLIENTS_MAX; i++) hf_close(f->clients[i]);
-    if (!join_all(f->threads)) return -1; /* one still runs: leave it its memory */
+    if (!join_all(f->threads)) return -1; /* a thread still runs and uses this memory */
     alarm(0);
     while (f->blocks) {
         struct cf_block *block = f->blocks;
@@ -151,7 +151,7 @@ void cf_is(hf_result expected, hf_result got, const char *what, const char *file
     _fail(file, line);
 }
 
-/* A result other than HF_OK leaves the out parameter NULL, so start with something else. */
+/* Every result except HF_OK must set the out parameter to NULL, so start with another value. */
 static hf_hold *const POISON = (hf_hold *)(uintptr_t)0x5a5a;
 
 hf_hold *cf_take(hf_client *client, const char *name, const hf_options *options, const char *file,
@@ -173,7 +173,7 @@ void cf_refused(hf_result expected, hf_client *client, const char *name, const h
     }
 }
 
-/* ---- Looking --------------------------------------------------------------------------------- */
+/* ---- Inspecting ------------------------------------------------------------------------------ */
 
 hf_stats cf_stats(hf_client *client) {
     hf_stats stats;
@@ -204,8 +204,8 @@ uint64_t cf_token(hf_client *client, const char *name) {
 }
 
 int cf_readable(int fd) {
-    struct pollfd ask = {.fd = fd, .events = POLLIN};
-    return poll(&ask, 1, 0) == 1 && (ask.revents & POLLIN) != 0;
+    struct pollfd polled = {.fd = fd, .events = POLLIN};
+    return poll(&polled, 1, 0) == 1 && (polled.revents & POLLIN) != 0;
 }
 
 void cf_on_lost(hf_hold *hold, void *arg) {
@@ -238,7 +238,7 @@ pthread_t cf_thread_id(const cf_thread *thread) {
     return thread->id;
 }
 
-static void attempt(void *arg) {
+static void run_attempt(void *arg) {
     cf_attempt *a = arg;
     int64_t started = t_now_ms();
     a->result = hf_acquire(a->client, a->name, &a->options, &a->hold);
@@ -251,7 +251,7 @@ cf_attempt *cf_start(cf *f, hf_client *client, const char *name, const hf_option
     a->client = client;
     a->name = name;
     if (options) a->options = *options;
-    a->thread = cf_spawn(f, attempt, a);
+    a->thread = cf_spawn(f, run_attempt, a);
     return a;
 }
 
@@ -281,29 +281,29 @@ hf_hold *cf_granted(cf_attempt *a) {
     return a->hold;
 }
 
-hf_result cf_elsewhere(cf *f, hf_client *client, const char *name, const hf_options *options,
-                       hf_hold **hold) {
+hf_result cf_acquire_in_thread(cf *f, hf_client *client, const char *name,
+                               const hf_options *options, hf_hold **hold) {
     cf_attempt *a = cf_start(f, client, name, options);
     cf_join(a->thread);
     if (hold) *hold = a->hold;
     return a->result;
 }
 
-static void release(void *arg) {
+static void run_release(void *arg) {
     cf_attempt *a = arg;
     a->result = hf_release(a->hold);
 }
 
-hf_result cf_release_elsewhere(cf *f, hf_hold *hold) {
+hf_result cf_release_in_thread(cf *f, hf_hold *hold) {
     cf_attempt *a = cf_new(f, sizeof *a);
     a->hold = hold;
-    cf_join(cf_spawn(f, release, a));
+    cf_join(cf_spawn(f, run_release, a));
     return a->result;
 }
 
 /* ---- Kinds ----------------------------------------------------------------------------------- */
 
-uint32_t cf_standing(hf_client *client, const char *name) {
+uint32_t cf_queued(hf_client *client, const char *name) {
     hf_info *info = cf_inspect(client, name);
     uint32_t waiting = info->waiting;
     hf_info_free(info);
@@ -324,21 +324,21 @@ uint32_t cf_used(hf_client *client, const char *name) {
     return used;
 }
 
-bool cf_stand(hf_client *client, const char *name, uint32_t count) {
+bool cf_are_queued(hf_client *client, const char *name, uint32_t count) {
     hf_info *info = cf_inspect(client, name);
-    bool all = info->waiting == count && cf_all_listen(info, name);
+    bool all = info->waiting == count && cf_all_subscribed(info, name);
     hf_info_free(info);
     return all;
 }
 
 cf_attempt *cf_arrive(cf *f, hf_client *client, const char *name, const hf_options *options) {
-    uint32_t before = cf_standing(client, name);
+    uint32_t before = cf_queued(client, name);
     cf_attempt *a = cf_queue(f, client, name, options);
-    CF_UNTIL(cf_stand(client, name, before + 1));
+    CF_UNTIL(cf_are_queued(client, name, before + 1));
     return a;
 }
 
-bool cf_could(hf_client *client, const char *name, const hf_options *options) {
+bool cf_can_acquire(hf_client *client, const char *name, const hf_options *options) {
     hf_hold *hold = NULL;
     hf_result result = hf_acquire(client, name, options, &hold);
     if (result == HF_BUSY) return false;
@@ -349,28 +349,28 @@ bool cf_could(hf_client *client, const char *name, const hf_options *options) {
 
 /* ---- Exclusion ------------------------------------------------------------------------------- */
 
-static void be_inside(cf_room *room) {
-    if (atomic_fetch_add(&room->inside, 1) != 0) atomic_fetch_add(&room->collisions, 1);
-    long seen = atomic_load(&room->visits);
+static void stay_inside(cf_section *section) {
+    if (atomic_fetch_add(&section->inside, 1) != 0) atomic_fetch_add(&section->collisions, 1);
+    long seen = atomic_load(&section->visits);
     sched_yield();
-    atomic_store(&room->visits, seen + 1);
-    atomic_fetch_sub(&room->inside, 1);
+    atomic_store(&section->visits, seen + 1);
+    atomic_fetch_sub(&section->inside, 1);
 }
 
-void cf_visit(cf_room *room, hf_client *client, const char *name, int rounds) {
+void cf_visit(cf_section *section, hf_client *client, const char *name, int rounds) {
     for (int i = 0; i < rounds; i++) {
         hf_hold *hold;
         if (hf_lock(client, name, &hold) != HF_OK) {
-            atomic_fetch_add(&room->failures, 1);
+            atomic_fetch_add(&section->failures, 1);
             continue;
         }
-        be_inside(room);
-        if (hf_release(hold) != HF_OK) atomic_fetch_add(&room->failures, 1);
+        stay_inside(section);
+        if (hf_release(hold) != HF_OK) atomic_fetch_add(&section->failures, 1);
     }
 }
 
-void cf_room_check(cf_room *room, long visits) {
-    assert_int_equal(atomic_load(&room->failures), 0);
-    assert_int_equal(atomic_load(&room->collisions), 0);
-    assert_int_equal(atomic_load(&room->visits), visits);
+void cf_section_check(cf_section *section, long visits) {
+    assert_int_equal(atomic_load(&section->failures), 0);
+    assert_int_equal(atomic_load(&section->collisions), 0);
+    assert_int_equal(atomic_load(&section->visits), visits);
 }

@@ -1,4 +1,4 @@
-/* hf_inspect and hf_stats: what can be seen from outside. */
+/* hf_inspect and hf_stats: what a client can see from outside. */
 #include "conformance.h"
 
 #include <errno.h>
@@ -85,7 +85,7 @@ static void B27_inspect_names_a_logical_owner(cf *f) {
 static void B27_threads_and_clients_are_told_apart(cf *f) {
     hf_hold *mine = CF_TAKE(f->a, cf_name(f, "-1"), NULL);
     hf_hold *other_thread;
-    CF_IS(HF_OK, cf_elsewhere(f, f->a, cf_name(f, "-2"), NULL, &other_thread));
+    CF_IS(HF_OK, cf_acquire_in_thread(f, f->a, cf_name(f, "-2"), NULL, &other_thread));
     hf_hold *other_client = CF_TAKE(f->b, cf_name(f, "-3"), NULL);
     hf_info *first = cf_inspect(f->b, cf_name(f, "-1"));
     hf_info *second = cf_inspect(f->b, cf_name(f, "-2"));
@@ -185,7 +185,7 @@ static void stats_fill_in_no_more_than_asked_for(cf *f) {
     CF_FREE(hold);
 }
 
-/* One for each client, in the order in which they came. */
+/* One waiter for each client, in order of arrival. */
 static void B27_waiters_are_seen_in_order(cf *f) {
     enum { CLIENTS = 5 };
     cf_attempt *waiters[CLIENTS];
@@ -195,7 +195,7 @@ static void B27_waiters_are_seen_in_order(cf *f) {
         snprintf(label, sizeof label, "label=w%u", i);
         hf_client *client = cf_open_url(f, cf_url_with(f, label), NULL);
         waiters[i] = cf_queue(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
-        CF_UNTIL(cf_in_line(f->name) == (int)i + 1);
+        CF_UNTIL(cf_queue_length(f->name) == (int)i + 1);
     }
     hf_info *info = cf_inspect(f->b, f->name);
     assert_int_equal(info->held, 1);
@@ -210,11 +210,11 @@ static void B27_waiters_are_seen_in_order(cf *f) {
     hf_info_free(info);
     CF_FREE(hold);
     for (int i = 0; i < CLIENTS; i++) CF_FREE(cf_granted(waiters[i]));
-    assert_int_equal(cf_in_line(f->name), 0);
+    assert_int_equal(cf_queue_length(f->name), 0);
 }
 
 const cf_case cf_inspecting[] = {
-    CF_CASE_NEEDS(B27_waiters_are_seen_in_order, CF_LINE),
+    CF_CASE_NEEDS(B27_waiters_are_seen_in_order, CF_QUEUE),
     CF_CASE(B27_a_free_lock_is_seen_free),
     CF_CASE(B27_inspect_names_the_holder),
     CF_CASE(B27_inspect_names_a_logical_owner),

@@ -1,7 +1,7 @@
 /*
- * What holds for every kind of lock alike: readers (HF_READ), writers (HF_WRITE), upgradable readers and
- * permits are acquired, waited for, renewed, lost and told of as a mutex is. What they do beside each
- * other is in readers.c, upgrade.c and permits.c.
+ * Behaviour that all kinds of lock share: readers (HF_READ), writers (HF_WRITE), upgradable readers
+ * and permits are acquired, waited for, renewed and lost as a mutex is. readers.c, upgrade.c and
+ * permits.c test how kinds interact.
  */
 #include "conformance.h"
 
@@ -27,7 +27,7 @@ static const char *name_of(cf *f, size_t i) {
     return cf_name(f, KINDS[i].suffix);
 }
 
-/* ---- Stores without them --------------------------------------------------------------------- */
+/* ---- Stores without kinds -------------------------------------------------------------------- */
 
 static void kinds_that_a_store_lacks_are_unsupported(cf *f) {
     if (cf_has(CF_KINDS)) return;
@@ -41,7 +41,7 @@ static void kinds_that_a_store_lacks_are_unsupported(cf *f) {
     CF_FREE(hold);
 }
 
-/* ---- Taking and releasing -------------------------------------------------------------------- */
+/* ---- Acquire and release --------------------------------------------------------------------- */
 
 static void B03_every_kind_is_acquired_and_released(cf *f) {
     uint64_t token = 0;
@@ -49,7 +49,7 @@ static void B03_every_kind_is_acquired_and_released(cf *f) {
         hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(KINDS[i].kind, 0));
         assert_int_equal(hf_held(hold), 1);
         assert_in_range(hf_remaining_ms(hold), 1, 30000);
-        assert_true(hf_fence(hold) > token); /* B28: whatever the kinds */
+        assert_true(hf_fence(hold) > token); /* B28: across all kinds */
         token = hf_fence(hold);
         hf_info *info = cf_inspect(f->b, f->name);
         assert_int_equal(info->held, 1);
@@ -86,8 +86,9 @@ static void B21_prefixes_and_names_keep_kinds_apart(cf *f) {
 static void B24_any_thread_may_release_any_kind(cf *f) {
     EACH_KIND(i) {
         hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(KINDS[i].kind, 0));
-        CF_IS(HF_OK, cf_release_elsewhere(f, hold));
-        hf_unref(CF_TAKE(f->b, f->name, CF_TRY(KINDS[i].kind, 0))); /* dropped is released */
+        CF_IS(HF_OK, cf_release_in_thread(f, hold));
+        /* dropping the last reference releases */
+        hf_unref(CF_TAKE(f->b, f->name, CF_TRY(KINDS[i].kind, 0)));
         CF_FREE(CF_TAKE(f->a, f->name, &(hf_options){.wait_ms = CF_WATCHDOG_MS}));
     }
 }
@@ -129,7 +130,7 @@ static void B07_a_cancel_ends_a_wait_for_any_kind(cf *f) {
     }
     assert_int_equal(cf_stats(f->a).waiting + cf_stats(f->b).waiting, 0);
     CF_FREE(hold);
-    /* who gave up may leave the line a moment later */
+    /* a waiter that gave up may leave the queue a moment later */
     CF_FREE(CF_TAKE(f->b, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = CF_WATCHDOG_MS)));
     hf_cancel_free(cancel);
 }
@@ -179,7 +180,7 @@ static void B15_renewal_keeps_every_kind_for_many_leases(cf *f) {
     assert_int_equal(atomic_load(&lost->calls), 0);
 }
 
-/* Somebody waits all the time: renewals do not pass the lock on, and do not lose the place. */
+/* Somebody waits all the time: renewals neither pass the lock on nor lose the waiter's position. */
 static void B15_renewal_keeps_every_kind_that_somebody_waits_for(cf *f) {
     hf_hold *holds[KINDS_COUNT];
     cf_attempt *waiters[KINDS_COUNT];
@@ -216,17 +217,17 @@ static void B22_extend_makes_every_kind_outlive_its_lease(cf *f) {
 
 /* ---- Losing ---------------------------------------------------------------------------------- */
 
-typedef struct victim {
+typedef struct kinds_victim {
     hf_hold *hold;
     int fd;
     cf_lost lost;
-} victim;
+} kinds_victim;
 
-static victim *take_victims(cf *f, int64_t max_hold_ms, uint32_t flags) {
-    victim *victims = cf_new(f, KINDS_COUNT * sizeof *victims);
+static kinds_victim *take_victims(cf *f, int64_t max_hold_ms, uint32_t flags) {
+    kinds_victim *victims = cf_new(f, KINDS_COUNT * sizeof *victims);
     int64_t lease_ms = flags ? CF_SHORT_LEASE_MS : CF_KEPT_LEASE_MS;
     EACH_KIND(i) {
-        victim *v = &victims[i];
+        kinds_victim *v = &victims[i];
         v->hold =
             CF_TAKE(f->a, name_of(f, i),
                     CF_OPTIONS(KINDS[i].kind, .lease_ms = lease_ms, .max_hold_ms = max_hold_ms,
@@ -236,9 +237,9 @@ static victim *take_victims(cf *f, int64_t max_hold_ms, uint32_t flags) {
     return victims;
 }
 
-static void check_told(cf *f, victim *victims) {
+static void check_told(cf *f, kinds_victim *victims) {
     EACH_KIND(i) {
-        victim *v = &victims[i];
+        kinds_victim *v = &victims[i];
         CF_UNTIL(!hf_held(v->hold));
         CF_UNTIL(cf_readable(v->fd));
         CF_UNTIL(atomic_load(&v->lost.calls) == 1);
@@ -249,7 +250,7 @@ static void check_told(cf *f, victim *victims) {
         hf_hold *next =
             CF_TAKE(f->b, name_of(f, i), CF_OPTIONS(KINDS[i].kind, .wait_ms = CF_WATCHDOG_MS));
         assert_true(hf_fence(next) > hf_fence(v->hold));
-        CF_IS(HF_LOST, hf_release(v->hold)); /* and leaves the next alone */
+        CF_IS(HF_LOST, hf_release(v->hold)); /* and does not affect the next holder */
         assert_true(cf_token(f->a, name_of(f, i)) == hf_fence(next));
         assert_int_equal(cf_holders(f->a, name_of(f, i)), 1);
         CF_FREE(next);
@@ -264,7 +265,7 @@ static void B11_a_lease_of_any_kind_that_runs_out_is_told(cf *f) {
 }
 
 static void B11_a_hold_of_any_kind_that_is_broken_is_told(cf *f) {
-    victim *victims = take_victims(f, 0, 0);
+    kinds_victim *victims = take_victims(f, 0, 0);
     EACH_KIND(i) {
         CF_IS(HF_NOT_HELD, hf_break(f->b, name_of(f, i), hf_fence(victims[i].hold) + 1));
         CF_IS(HF_OK, hf_break(f->b, name_of(f, i), i % 2 ? hf_fence(victims[i].hold) : 0));
@@ -277,11 +278,11 @@ static void F05_max_hold_ends_every_kind_and_is_told(cf *f) {
     check_told(f, take_victims(f, CF_PAST_LEASE_MS, 0));
 }
 
-/* After a loss the same owner takes it anew: the old handle is still the old ownership's. */
+/* After a loss the same owner acquires again: the old handle still belongs to the old ownership. */
 static void B12_after_a_loss_any_kind_may_be_taken_anew(cf *f) {
-    victim *victims = take_victims(f, 0, 0);
+    kinds_victim *victims = take_victims(f, 0, 0);
     EACH_KIND(i) {
-        victim *v = &victims[i];
+        kinds_victim *v = &victims[i];
         CF_IS(HF_OK, hf_break(f->b, name_of(f, i), 0));
         CF_UNTIL(!hf_held(v->hold));
         hf_hold *anew = CF_TAKE(f->a, name_of(f, i), CF_WAIT(KINDS[i].kind));
@@ -294,7 +295,7 @@ static void B12_after_a_loss_any_kind_may_be_taken_anew(cf *f) {
 }
 
 static void B10_a_normal_release_of_any_kind_is_no_loss(cf *f) {
-    victim *victims = take_victims(f, 0, 0);
+    kinds_victim *victims = take_victims(f, 0, 0);
     hf_hold *refs[KINDS_COUNT];
     EACH_KIND(i) {
         refs[i] = hf_ref(victims[i].hold);
@@ -328,33 +329,33 @@ static void F47_close_releases_every_kind_and_ends_its_waits(cf *f) {
         assert_int_equal(hf_held(holds[i]), 0);
         CF_IS(HF_CLOSED, hf_release(holds[i]));
     }
-    assert_int_equal(cf_standing(f->b, f->name), 0);
+    assert_int_equal(cf_queued(f->b, f->name), 0);
     CF_FREE(blocks);
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
 }
 
 /* ---- Cancel and close against a grant -------------------------------------------------------- */
 
-typedef struct race {
+typedef struct kinds_race {
     hf_hold *hold;
     hf_cancel *cancel;
     atomic_int go;
     hf_result result;
-} race;
+} kinds_race;
 
 static void release_when_told(void *arg) {
-    race *r = arg;
+    kinds_race *r = arg;
     while (!atomic_load(&r->go) && !cf_over()) sched_yield();
     r->result = hf_release(r->hold);
 }
 
-/* Somebody waits for a holder, and somebody else behind it; the first is cancelled as the holder releases.
-   Whoever wins, the one behind is served. */
+/* One waiter queues behind a holder, another behind that waiter. The first is cancelled while the
+   holder releases. In either order the second waiter must be served. */
 static void race_cancel(cf *f, uint32_t held, uint32_t wanted, uint32_t behind_it, hf_client *first,
                         hf_client *second) {
-    race *r = cf_new(f, sizeof *r);
+    kinds_race *r = cf_new(f, sizeof *r);
     r->cancel = cf_cancel();
-    /* What a cancelled wait of the race before was granted unheard may still be on its way back. */
+    /* A grant to a cancelled wait of the race before may not have been released yet. */
     r->hold = CF_TAKE(f->a, f->name, CF_OPTIONS(held, .wait_ms = CF_WATCHDOG_MS));
     const hf_options *forever = CF_OPTIONS(wanted, .wait_ms = HF_FOREVER, .cancel = r->cancel);
     cf_attempt *writer = first == f->a ? cf_queue(f, first, f->name, forever)
@@ -389,14 +390,14 @@ static void B20_cancel_racing_a_release_of_any_kind_loses_no_wake_up(cf *f) {
         }
     }
     CF_FREE(CF_TAKE(f->b, f->name, NULL));
-    assert_int_equal(cf_standing(f->b, f->name), 0);
+    assert_int_equal(cf_queued(f->b, f->name), 0);
 }
 
-/* A client closes as its waiters are granted: nothing of them stays. */
+/* A client closes while its waiters are granted: nothing of them may stay. */
 static void F47_close_racing_grants_of_any_kind_leaves_nothing_held(cf *f) {
     for (int round = 0; round < 20; round++) {
         hf_client *client = cf_open(f);
-        race *r = cf_new(f, sizeof *r);
+        kinds_race *r = cf_new(f, sizeof *r);
         cf_attempt *waiters[KINDS_COUNT];
         r->hold = CF_TAKE(f->a, f->name, CF_TRY(KINDS[round % KINDS_COUNT].kind, 99));
         waiters[0] = cf_arrive(f, client, f->name, CF_WAIT(HF_WRITE));
@@ -416,33 +417,33 @@ static void F47_close_racing_grants_of_any_kind_leaves_nothing_held(cf *f) {
         }
         CF_FREE(CF_TAKE(f->b, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = CF_WATCHDOG_MS)));
     }
-    assert_int_equal(cf_standing(f->b, f->name), 0);
+    assert_int_equal(cf_queued(f->b, f->name), 0);
 }
 
-/* ---- Everything at random --------------------------------------------------------------------- */
+/* ---- Random operations ----------------------------------------------------------------------- */
 
 enum { CAPACITY = 3, CHAOS_ROUNDS = 60 };
 
-/* Who is in, kept by those who are. */
-typedef struct chaos {
+/* Who is inside, counted by the threads inside. */
+typedef struct kinds_chaos {
     const char *name;
     atomic_int alone, readers, upgradables, permits;
     atomic_int collisions, failures;
     atomic_long entered, upgrades, refused;
-} chaos;
+} kinds_chaos;
 
-typedef struct fool {
-    chaos *chaos;
+typedef struct random_user {
+    kinds_chaos *chaos;
     hf_client *client;
     uint64_t random;
-} fool;
+} random_user;
 
-static uint32_t draw(fool *p, uint32_t below) {
+static uint32_t draw_number(random_user *p, uint32_t below) {
     p->random = p->random * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)(p->random >> 33) % below;
 }
 
-static void check_alone(chaos *c, int alone) {
+static void check_alone(kinds_chaos *c, int alone) {
     if (atomic_load(&c->alone) != alone || (alone && atomic_load(&c->readers)) ||
         (alone && atomic_load(&c->permits)) || atomic_load(&c->upgradables) > 1 ||
         atomic_load(&c->permits) > CAPACITY ||
@@ -450,11 +451,11 @@ static void check_alone(chaos *c, int alone) {
         atomic_fetch_add(&c->collisions, 1);
 }
 
-static void expect(chaos *c, hf_result result) {
+static void expect_ok(kinds_chaos *c, hf_result result) {
     if (result != HF_OK) atomic_fetch_add(&c->failures, 1);
 }
 
-static void write_a_while(chaos *c) {
+static void write_a_while(kinds_chaos *c) {
     atomic_fetch_add(&c->alone, 1);
     check_alone(c, 1);
     sched_yield();
@@ -462,30 +463,30 @@ static void write_a_while(chaos *c) {
     atomic_fetch_sub(&c->alone, 1);
 }
 
-/* Up, and perhaps down again; it is a reader's before and after. */
-static void go_up(fool *p, hf_hold *hold) {
+/* Upgrade, and perhaps downgrade again; it is a reader before and after. */
+static void go_up(random_user *p, hf_hold *hold) {
     static const int64_t waits[] = {0, 1, 3, HF_FOREVER};
-    chaos *c = p->chaos;
+    kinds_chaos *c = p->chaos;
     uint64_t token = hf_fence(hold);
-    hf_result result = hf_upgrade(hold, waits[draw(p, 4)]);
+    hf_result result = hf_upgrade(hold, waits[draw_number(p, 4)]);
     if (result == HF_OK) {
         atomic_fetch_sub(&c->readers, 1);
         if (hf_fence(hold) <= token) atomic_fetch_add(&c->failures, 1);
         atomic_fetch_add(&c->upgrades, 1);
         write_a_while(c);
         atomic_fetch_add(&c->readers, 1);
-        if (draw(p, 2)) expect(c, hf_downgrade(hold));
+        if (draw_number(p, 2)) expect_ok(c, hf_downgrade(hold));
     } else if ((result != HF_BUSY && result != HF_TIMEOUT) || hf_fence(hold) != token) {
         atomic_fetch_add(&c->failures, 1);
     }
 }
 
-static void be_inside(fool *p, hf_hold *hold, const hf_options *o) {
-    chaos *c = p->chaos;
+static void stay_inside(random_user *p, hf_hold *hold, const hf_options *o) {
+    kinds_chaos *c = p->chaos;
     bool alone = o->kind == HF_MUTEX || o->kind == HF_WRITE;
     if (alone) write_a_while(c);
-    if (o->kind == HF_WRITE && draw(p, 2)) {
-        expect(c, hf_downgrade(hold));
+    if (o->kind == HF_WRITE && draw_number(p, 2)) {
+        expect_ok(c, hf_downgrade(hold));
         alone = false;
     } else if (alone) {
         return;
@@ -497,12 +498,12 @@ static void be_inside(fool *p, hf_hold *hold, const hf_options *o) {
     check_alone(c, 0);
     sched_yield();
     check_alone(c, 0);
-    if (o->kind == HF_UPGRADABLE && draw(p, 2)) go_up(p, hold);
+    if (o->kind == HF_UPGRADABLE && draw_number(p, 2)) go_up(p, hold);
     if (o->kind == HF_UPGRADABLE) atomic_fetch_sub(&c->upgradables, 1);
     atomic_fetch_sub(count, weight);
 }
 
-/* A wait may be over before the store has answered at all. */
+/* A wait may end before the store has answered at all. */
 static bool may_end(const hf_options *o, hf_result result) {
     if (o->wait_ms == 0) return result == HF_BUSY;
     if (o->wait_ms == HF_FOREVER) return false;
@@ -513,35 +514,36 @@ static void run_fool(void *arg) {
     static const uint32_t kinds[] = {HF_MUTEX, HF_READ,       HF_READ,       HF_READ,
                                      HF_WRITE, HF_UPGRADABLE, HF_UPGRADABLE, HF_PERMITS};
     static const int64_t waits[] = {0, 1, 4, HF_FOREVER, HF_FOREVER, HF_FOREVER};
-    fool *p = arg;
+    random_user *p = arg;
     for (int i = 0; i < CHAOS_ROUNDS; i++) {
         hf_hold *hold = NULL;
-        hf_options o = {.kind = kinds[draw(p, 8)], .wait_ms = waits[draw(p, 6)]};
+        hf_options o = {.kind = kinds[draw_number(p, 8)], .wait_ms = waits[draw_number(p, 6)]};
         if (o.kind == HF_PERMITS) o.capacity = CAPACITY;
-        if (o.kind == HF_PERMITS) o.permits = 1 + draw(p, CAPACITY);
-        if (o.kind == HF_READ && !draw(p, 4)) o.lease_ms = 20000; /* shares with nobody */
+        if (o.kind == HF_PERMITS) o.permits = 1 + draw_number(p, CAPACITY);
+        /* not shared with other readers */
+        if (o.kind == HF_READ && !draw_number(p, 4)) o.lease_ms = 20000;
         hf_result result = hf_acquire(p->client, p->chaos->name, &o, &hold);
         if (result == HF_OK) {
             atomic_fetch_add(&p->chaos->entered, 1);
-            be_inside(p, hold, &o);
-            expect(p->chaos, hf_release(hold));
+            stay_inside(p, hold, &o);
+            expect_ok(p->chaos, hf_release(hold));
         } else if (may_end(&o, result)) {
             atomic_fetch_add(&p->chaos->refused, 1);
         } else {
-            expect(p->chaos, result);
+            expect_ok(p->chaos, result);
         }
     }
 }
 
 static void B08_everything_at_random_never_meets_what_it_must_not(cf *f) {
     enum { CLIENTS = 4, THREADS = 5 };
-    chaos *c = cf_new(f, sizeof *c);
+    kinds_chaos *c = cf_new(f, sizeof *c);
     cf_thread *threads[CLIENTS * THREADS];
     uint64_t seed = (uint64_t)t_now_us();
     c->name = f->name;
     for (int i = 0; i < CLIENTS * THREADS; i++) {
-        fool *p = cf_new(f, sizeof *p);
-        *p = (fool){c, i < CLIENTS ? cf_open(f) : NULL, seed + (uint64_t)i * 7919};
+        random_user *p = cf_new(f, sizeof *p);
+        *p = (random_user){c, i < CLIENTS ? cf_open(f) : NULL, seed + (uint64_t)i * 7919};
         if (!p->client) p->client = f->clients[2 + i % CLIENTS];
         threads[i] = cf_spawn(f, run_fool, p);
     }
@@ -551,20 +553,20 @@ static void B08_everything_at_random_never_meets_what_it_must_not(cf *f) {
     assert_int_equal(c->entered + c->refused, CLIENTS * THREADS * CHAOS_ROUNDS);
     assert_true(c->upgrades > 0);
     CF_FREE(CF_TAKE(f->b, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = CF_GRANT_MS)));
-    CF_UNTIL(cf_standing(f->b, f->name) == 0);
+    CF_UNTIL(cf_queued(f->b, f->name) == 0);
 }
 
-/* ---- Without blocking ------------------------------------------------------------------------ */
+/* ---- Async calls ----------------------------------------------------------------------------- */
 
-typedef struct outcome {
+typedef struct kinds_outcome {
     atomic_int calls;
     hf_result result;
     hf_hold *hold;
     char detail[256];
-} outcome;
+} kinds_outcome;
 
 static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
-    outcome *o = arg;
+    kinds_outcome *o = arg;
     o->result = result;
     o->hold = hold;
     snprintf(o->detail, sizeof o->detail, "%s", result == HF_OK ? "" : hf_error_detail());
@@ -575,15 +577,16 @@ static void on_released(hf_result result, void *arg) {
     on_acquired(result, NULL, arg);
 }
 
-static outcome *begin(cf *f, hf_client *client, const char *name, const hf_options *options) {
-    outcome *o = cf_new(f, sizeof *o);
+static kinds_outcome *begin_acquire(cf *f, hf_client *client, const char *name,
+                                    const hf_options *options) {
+    kinds_outcome *o = cf_new(f, sizeof *o);
     CF_IS(HF_OK, hf_acquire_async(client, name, options, on_acquired, o));
     return o;
 }
 
 #define OUTCOME(expected, o) outcome_is((expected), (o), __FILE__, __LINE__)
 
-static void outcome_is(hf_result result, outcome *o, const char *file, int line) {
+static void outcome_is(hf_result result, kinds_outcome *o, const char *file, int line) {
     CF_UNTIL(atomic_load(&o->calls) == 1);
     cf_is(result, o->result, o->detail, file, line);
     assert_int_equal(o->hold != NULL, result == HF_OK && o->hold != NULL);
@@ -591,7 +594,7 @@ static void outcome_is(hf_result result, outcome *o, const char *file, int line)
 }
 
 static void free_async(cf *f, hf_hold *hold) {
-    outcome *released = cf_new(f, sizeof *released);
+    kinds_outcome *released = cf_new(f, sizeof *released);
     CF_IS(HF_OK, hf_release_async(hold, on_released, released));
     OUTCOME(HF_OK, released);
 }
@@ -599,17 +602,17 @@ static void free_async(cf *f, hf_hold *hold) {
 static void B05_async_agrees_with_sync_for_every_kind(cf *f) {
     EACH_KIND(i) {
         uint32_t kind = KINDS[i].kind;
-        outcome *o = begin(f, f->a, f->name, CF_TRY(kind, 0));
+        kinds_outcome *o = begin_acquire(f, f->a, f->name, CF_TRY(kind, 0));
         OUTCOME(HF_OK, o);
         assert_int_equal(hf_held(o->hold), 1);
-        outcome *busy = begin(f, f->b, f->name, CF_TRY(HF_WRITE, 0));
+        kinds_outcome *busy = begin_acquire(f, f->b, f->name, CF_TRY(HF_WRITE, 0));
         OUTCOME(HF_BUSY, busy);
-        OUTCOME(HF_TIMEOUT, begin(f, f->b, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = 200)));
+        OUTCOME(HF_TIMEOUT, begin_acquire(f, f->b, f->name, CF_OPTIONS(HF_WRITE, .wait_ms = 200)));
         cf_attempt *writer = cf_arrive(f, f->b, f->name, CF_WAIT(HF_WRITE));
-        if (kind == HF_READ) CF_HELD_BACK(f->a, f->name, CF_TRY(kind, 9));
-        outcome *late = begin(f, f->a, f->name, CF_TRY(kind, 0)); /* a fresh owner */
+        if (kind == HF_READ) CF_KEPT_OUT(f->a, f->name, CF_TRY(kind, 9));
+        kinds_outcome *late = begin_acquire(f, f->a, f->name, CF_TRY(kind, 0)); /* a new owner */
         OUTCOME(HF_BUSY, late);
-        late = begin(f, f->a, f->name, CF_WAIT(kind));
+        late = begin_acquire(f, f->a, f->name, CF_WAIT(kind));
         CF_UNTIL(cf_stats(f->a).waiting == 1);
         free_async(f, o->hold);
         hf_hold *hold = cf_granted(writer);
@@ -623,10 +626,10 @@ static void B05_async_agrees_with_sync_for_every_kind(cf *f) {
 
 static void B16_async_readers_share_and_enter_together(cf *f) {
     enum { COUNT = 6 };
-    outcome *outcomes[COUNT];
+    kinds_outcome *outcomes[COUNT];
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
     for (int i = 0; i < COUNT; i++)
-        outcomes[i] = begin(f, i % 2 ? f->a : f->b, f->name, CF_WAIT(HF_READ));
+        outcomes[i] = begin_acquire(f, i % 2 ? f->a : f->b, f->name, CF_WAIT(HF_READ));
     CF_UNTIL(cf_stats(f->a).waiting + cf_stats(f->b).waiting == COUNT);
     CF_FREE(hold);
     for (int i = 0; i < COUNT; i++) OUTCOME(HF_OK, outcomes[i]);
@@ -637,10 +640,10 @@ static void B16_async_readers_share_and_enter_together(cf *f) {
 static void B07_a_cancel_ends_async_waits_for_every_kind(cf *f) {
     hf_cancel *cancel = cf_cancel();
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
-    outcome *outcomes[KINDS_COUNT];
+    kinds_outcome *outcomes[KINDS_COUNT];
     EACH_KIND(i) {
-        outcomes[i] = begin(f, f->b, f->name,
-                            CF_OPTIONS(KINDS[i].kind, .wait_ms = HF_FOREVER, .cancel = cancel));
+        outcomes[i] = begin_acquire(
+            f, f->b, f->name, CF_OPTIONS(KINDS[i].kind, .wait_ms = HF_FOREVER, .cancel = cancel));
         CF_UNTIL(cf_stats(f->b).waiting == i + 1);
     }
     hf_cancel_fire(cancel);
@@ -651,14 +654,14 @@ static void B07_a_cancel_ends_async_waits_for_every_kind(cf *f) {
 
 /* ---- In the user's own loop ------------------------------------------------------------------ */
 
-static void turn(hf_client *client, int ms) {
+static void run_loop_once(hf_client *client, int ms) {
     struct pollfd fd = {.fd = hf_fd(client), .events = POLLIN};
     if (poll(&fd, 1, ms) > 0) CF_IS(HF_OK, hf_dispatch(client));
 }
 
 static void turn_until(hf_client *client, atomic_int *flag) {
     int64_t until = t_now_ms() + t_patience(CF_WATCHDOG_MS);
-    while (!atomic_load(flag) && t_now_ms() < until) turn(client, 100);
+    while (!atomic_load(flag) && t_now_ms() < until) run_loop_once(client, 100);
     assert_true(atomic_load(flag));
 }
 
@@ -668,14 +671,15 @@ static void B05_a_client_without_threads_has_every_kind(cf *f) {
         const hf_options *options =
             CF_OPTIONS(KINDS[i].kind, .wait_ms = HF_FOREVER, .lease_ms = CF_KEPT_LEASE_MS);
         hf_hold *blocks = CF_TAKE(f->a, f->name, NULL);
-        outcome *o = begin(f, client, f->name, options);
-        if (cf_has(CF_LINE)) CF_UNTIL((turn(client, 20), cf_standing(f->b, f->name) == 1));
+        kinds_outcome *o = begin_acquire(f, client, f->name, options);
+        if (cf_has(CF_QUEUE)) CF_UNTIL((run_loop_once(client, 20), cf_queued(f->b, f->name) == 1));
         CF_FREE(blocks);
         turn_until(client, &o->calls);
         OUTCOME(HF_OK, o);
         int64_t until = t_now_ms() + CF_WATCHDOG_MS;
         uint64_t renewed = cf_stats(client).renewed;
-        while (cf_stats(client).renewed < renewed + 2 && t_now_ms() < until) turn(client, 20);
+        while (cf_stats(client).renewed < renewed + 2 && t_now_ms() < until)
+            run_loop_once(client, 20);
         assert_int_equal(hf_held(o->hold), 1);
         if (KINDS[i].kind == HF_UPGRADABLE) CF_IS(HF_OK, hf_upgrade(o->hold, HF_FOREVER));
         if (KINDS[i].kind == HF_UPGRADABLE) CF_IS(HF_OK, hf_downgrade(o->hold));
@@ -686,13 +690,13 @@ static void B05_a_client_without_threads_has_every_kind(cf *f) {
 
 /* ---- F42 ------------------------------------------------------------------------------------- */
 
-typedef struct stage {
+typedef struct kinds_stage {
     cf *f;
     hf_hold *holds[KINDS_COUNT];
-} stage;
+} kinds_stage;
 
 static int child_owns_nothing(void *arg) {
-    stage *s = arg;
+    kinds_stage *s = arg;
     EACH_KIND(i) {
         assert_int_equal(hf_held(s->holds[i]), 0);
         CF_IS(HF_FORKED, hf_upgrade(s->holds[i], HF_FOREVER));
@@ -705,7 +709,7 @@ static int child_owns_nothing(void *arg) {
 }
 
 static void F42_a_forked_child_owns_no_kind_and_its_parent_is_undisturbed(cf *f) {
-    stage *s = cf_new(f, sizeof *s);
+    kinds_stage *s = cf_new(f, sizeof *s);
     s->f = f;
     EACH_KIND(i)
     s->holds[i] =

@@ -1,4 +1,4 @@
-/* Latches: rounds, counting, waiting, and what crosses a wait. */
+/* Latches: rounds, counting down, waiting, and changes during a wait. */
 #include "conformance.h"
 
 #include <sched.h>
@@ -20,8 +20,8 @@ static uint32_t count_down(hf_client *client, const char *name, uint32_t by) {
     return left;
 }
 
-/* A wait in a thread of its own. */
-typedef struct waiter {
+/* A wait in its own thread. */
+typedef struct latch_waiter {
     hf_client *client;
     const char *name;
     hf_options options;
@@ -29,20 +29,21 @@ typedef struct waiter {
     atomic_int over;
     char detail[256];
     cf_thread *thread;
-} waiter;
+} latch_waiter;
 
 static void wait_open(void *arg) {
-    waiter *w = arg;
+    latch_waiter *w = arg;
     w->result = hf_latch_wait(w->client, w->name, &w->options);
     snprintf(w->detail, sizeof w->detail, "%s", w->result ? hf_error_detail() : "");
     atomic_store(&w->over, 1);
 }
 
-/* It has looked when this returns: what a client asks is answered in order. */
-static waiter *begin(cf *f, hf_client *client, const char *name, const hf_options *options) {
+/* The wait has read the latch when this returns: a client's requests are answered in order. */
+static latch_waiter *begin_wait(cf *f, hf_client *client, const char *name,
+                                const hf_options *options) {
     uint32_t left;
-    waiter *w = cf_new(f, sizeof *w);
-    *w = (waiter){.client = client, .name = name, .options = *options};
+    latch_waiter *w = cf_new(f, sizeof *w);
+    *w = (latch_waiter){.client = client, .name = name, .options = *options};
     uint64_t waiting = cf_stats(client).waiting;
     w->thread = cf_spawn(f, wait_open, w);
     CF_UNTIL(cf_stats(client).waiting > waiting || atomic_load(&w->over));
@@ -50,13 +51,13 @@ static waiter *begin(cf *f, hf_client *client, const char *name, const hf_option
     return w;
 }
 
-static void ended(waiter *w, hf_result expected) {
+static void check_ended(latch_waiter *w, hf_result expected) {
     cf_join(w->thread);
     cf_is(expected, w->result, w->detail, __FILE__, __LINE__);
 }
 
-/* It goes on waiting, for a time in which it could end and must not. */
-static void check_waits(waiter *w) {
+/* The wait must go on, for long enough that it could end wrongly. */
+static void check_waits(latch_waiter *w) {
     t_sleep_ms(150);
     assert_int_equal(atomic_load(&w->over), 0);
 }
@@ -102,7 +103,7 @@ static void B31_what_is_not_set_is_told(cf *f) {
     CF_IS(HF_NOT_HELD, hf_latch_wait(f->a, f->name, &ONCE));
     CF_IS(HF_NOT_HELD, hf_latch_wait(f->a, f->name, &FOREVER));
     CF_IS(HF_NOT_HELD, hf_latch_left(f->a, f->name, &left));
-    CF_IS(HF_OK, hf_latch_set(f->b, f->name, 1)); /* nothing of that counts now */
+    CF_IS(HF_OK, hf_latch_set(f->b, f->name, 1)); /* the earlier count does not apply now */
     assert_int_equal(left_of(f->a, f->name), 1);
 }
 
@@ -120,7 +121,7 @@ static void B31_arguments_are_checked(cf *f) {
     assert_int_equal(left_of(f->b, f->name), 2);
 }
 
-/* A lock and a latch of one name have nothing to do with each other; nor have names and spaces. */
+/* A lock and a latch of the same name are independent, as are other names and spaces. */
 static void B31_a_latch_stands_apart_from_locks_and_other_names(cf *f) {
     hf_client *elsewhere = cf_open_url(f, cf_other_url(), NULL);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
@@ -161,7 +162,7 @@ static void B31_many_threads_of_many_clients_count_each_once(cf *f) {
     cf_thread *threads[COUNTERS];
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, COUNTERS * EACH + 1));
     for (int i = 0; i < 2; i++) *c[i] = (counting){.client = i ? f->a : f->b, .name = f->name};
-    waiter *waits = begin(f, f->b, f->name, &FOREVER);
+    latch_waiter *waits = begin_wait(f, f->b, f->name, &FOREVER);
     for (int i = 0; i < COUNTERS; i++) threads[i] = cf_spawn(f, count_each, c[i % 2]);
     for (int i = 0; i < COUNTERS; i++) cf_join(threads[i]);
     for (int i = 0; i < 2; i++) {
@@ -171,22 +172,22 @@ static void B31_many_threads_of_many_clients_count_each_once(cf *f) {
     assert_int_equal(left_of(f->a, f->name), 1);
     check_waits(waits);
     assert_int_equal(count_down(f->a, f->name, 1), 0);
-    ended(waits, HF_OK);
+    check_ended(waits, HF_OK);
 }
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
 static void B31_all_who_wait_are_let_go(cf *f) {
     enum { WAITERS = 6 };
-    waiter *waits[WAITERS];
+    latch_waiter *waits[WAITERS];
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, 2));
     for (int i = 0; i < WAITERS; i++)
-        waits[i] = begin(f, i % 2 ? f->a : f->b, f->name,
-                         i < 3 ? &FOREVER : &(hf_options){.wait_ms = 60000});
+        waits[i] = begin_wait(f, i % 2 ? f->a : f->b, f->name,
+                              i < 3 ? &FOREVER : &(hf_options){.wait_ms = 60000});
     assert_int_equal(count_down(f->a, f->name, 1), 1);
     check_waits(waits[0]);
     assert_int_equal(count_down(f->b, f->name, 1), 0);
-    for (int i = 0; i < WAITERS; i++) ended(waits[i], HF_OK);
+    for (int i = 0; i < WAITERS; i++) check_ended(waits[i], HF_OK);
     assert_int_equal(cf_stats(f->a).waiting, 0);
 }
 
@@ -202,52 +203,53 @@ static void B31_a_wait_ends_with_its_time(cf *f) {
 static void B31_a_wait_is_cancelled(cf *f) {
     hf_cancel *cancel = cf_cancel();
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, 1));
-    waiter *w = begin(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
-    waiter *other = begin(f, f->b, f->name, &FOREVER);
+    latch_waiter *w =
+        begin_wait(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    latch_waiter *other = begin_wait(f, f->b, f->name, &FOREVER);
     check_waits(w);
     hf_cancel_fire(cancel);
-    ended(w, HF_CANCELLED);
+    check_ended(w, HF_CANCELLED);
     CF_IS(HF_CANCELLED, hf_latch_wait(f->b, f->name, &(hf_options){.cancel = cancel}));
     check_waits(other);
     assert_int_equal(count_down(f->a, f->name, 1), 0);
-    ended(other, HF_OK);
+    check_ended(other, HF_OK);
     hf_cancel_free(cancel);
 }
 
 static void B31_a_close_ends_waits(cf *f) {
     hf_client *client = cf_open(f);
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, 1));
-    waiter *w[2] = {begin(f, client, f->name, &FOREVER),
-                    begin(f, client, f->name, &(hf_options){.wait_ms = 60000})};
+    latch_waiter *w[2] = {begin_wait(f, client, f->name, &FOREVER),
+                          begin_wait(f, client, f->name, &(hf_options){.wait_ms = 60000})};
     check_waits(w[0]);
     int64_t began = t_now_ms();
     cf_close(f, client);
     CF_AT_ONCE(began);
-    for (int i = 0; i < 2; i++) ended(w[i], HF_CLOSED);
+    for (int i = 0; i < 2; i++) check_ended(w[i], HF_CLOSED);
     assert_int_equal(left_of(f->a, f->name), 1);
 }
 
-/* Who waits for one latch does not keep its client from anything else. */
+/* A wait for a latch blocks nothing else in its client. */
 static void B31_a_wait_leaves_the_rest_of_its_client_alone(cf *f) {
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, 1));
-    waiter *w = begin(f, f->a, f->name, &FOREVER);
+    latch_waiter *w = begin_wait(f, f->a, f->name, &FOREVER);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     cf_attempt *next = cf_queue(f, f->b, f->name, &FOREVER);
     CF_FREE(hold);
     CF_FREE(cf_granted(next));
     assert_int_equal(count_down(f->a, f->name, 1), 0);
-    ended(w, HF_OK);
+    check_ended(w, HF_OK);
 }
 
 static void B31_a_client_without_threads_waits_too(cf *f) {
     hf_client *client = cf_open_url(f, cf_url(), &(hf_client_options){.flags = HF_NO_THREAD});
     CF_IS(HF_OK, hf_latch_set(client, f->name, 2));
     CF_IS(HF_TIMEOUT, hf_latch_wait(client, f->name, &(hf_options){.wait_ms = 300}));
-    waiter *w = begin(f, client, f->name, &FOREVER);
+    latch_waiter *w = begin_wait(f, client, f->name, &FOREVER);
     assert_int_equal(count_down(f->a, f->name, 1), 1);
     check_waits(w);
     assert_int_equal(count_down(client, f->name, 1), 0);
-    ended(w, HF_OK);
+    check_ended(w, HF_OK);
 }
 
 /* ---- Rounds ---------------------------------------------------------------------------------- */
@@ -262,28 +264,28 @@ static void B31_setting_it_again_begins_a_new_round(cf *f) {
     CF_IS(HF_OK, hf_latch_wait(f->b, f->name, &ONCE));
 }
 
-/* A round that came to its end while nobody looked is not waited for a second time. */
+/* A round that completed while the waiter was not looking still ends the wait. */
 static void B31_a_round_that_was_missed_lets_its_waiters_go(cf *f) {
     for (int i = 0; i < 10; i++) {
         CF_IS(HF_OK, hf_latch_set(f->a, f->name, 1));
-        waiter *w = begin(f, f->b, f->name, &FOREVER);
+        latch_waiter *w = begin_wait(f, f->b, f->name, &FOREVER);
         assert_int_equal(count_down(f->a, f->name, 1), 0);
         CF_IS(HF_OK, hf_latch_set(f->a, f->name, 5)); /* at once */
-        ended(w, HF_OK);
+        check_ended(w, HF_OK);
     }
 }
 
-/* Nobody is let go because a round was given up: nothing says that its work was done. */
+/* A round that was given up ends no wait, because its work may not be done. */
 static void B31_a_round_given_up_lets_nobody_go(cf *f) {
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, 2));
-    waiter *w = begin(f, f->b, f->name, &FOREVER);
+    latch_waiter *w = begin_wait(f, f->b, f->name, &FOREVER);
     assert_int_equal(count_down(f->a, f->name, 1), 1);
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, 3));
     check_waits(w);
     assert_int_equal(count_down(f->b, f->name, 2), 1);
     check_waits(w);
     assert_int_equal(count_down(f->a, f->name, 1), 0);
-    ended(w, HF_OK);
+    check_ended(w, HF_OK);
 }
 
 static void set_and_count(void *arg) {
@@ -295,29 +297,29 @@ static void set_and_count(void *arg) {
     }
 }
 
-/* Waits, rounds and changes of one client at once: whoever waits is let go by some round. */
+/* Waits, rounds and changes of one client at once: every wait ends with some round. */
 static void B31_rounds_race_with_waits(cf *f) {
     enum { WAITERS = 4 };
     counting *c = cf_new(f, sizeof *c);
-    waiter *w[WAITERS];
+    latch_waiter *w[WAITERS];
     *c = (counting){.client = f->a, .name = f->name};
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, 1));
-    for (int i = 0; i < WAITERS; i++) w[i] = begin(f, i % 2 ? f->a : f->b, f->name, &FOREVER);
+    for (int i = 0; i < WAITERS; i++) w[i] = begin_wait(f, i % 2 ? f->a : f->b, f->name, &FOREVER);
     cf_thread *threads[2] = {cf_spawn(f, set_and_count, c), cf_spawn(f, set_and_count, c)};
     for (int i = 0; i < 2; i++) cf_join(threads[i]);
-    for (int i = 0; i < WAITERS; i++) ended(w[i], HF_OK);
+    for (int i = 0; i < WAITERS; i++) check_ended(w[i], HF_OK);
     assert_int_equal(atomic_load(&c->failures), 0);
 }
 
 /* ---- Processes ------------------------------------------------------------------------------- */
 
-typedef struct stage {
+typedef struct latch_stage {
     cf *f;
     atomic_int ready;
-} stage;
+} latch_stage;
 
 static int count_in_child(void *arg) {
-    stage *s = arg;
+    latch_stage *s = arg;
     hf_client *client = NULL;
     CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
     CF_UNTIL(atomic_load(&s->ready));
@@ -329,7 +331,7 @@ static int count_in_child(void *arg) {
 
 static void B31_processes_count_and_wait_for_each_other(cf *f) {
     enum { PROCESSES = 3 };
-    stage *s = t_shared_new(sizeof *s);
+    latch_stage *s = t_shared_new(sizeof *s);
     t_proc *children[PROCESSES];
     s->f = f;
     for (int i = 0; i < PROCESSES; i++) children[i] = t_proc_start(count_in_child, s);
@@ -344,7 +346,7 @@ static void B31_processes_count_and_wait_for_each_other(cf *f) {
 }
 
 static int child_has_none(void *arg) {
-    stage *s = arg;
+    latch_stage *s = arg;
     uint32_t left;
     CF_IS(HF_FORKED, hf_latch_set(s->f->a, s->f->name, 1));
     CF_IS(HF_FORKED, hf_latch_count_down(s->f->a, s->f->name, 1, &left));
@@ -354,7 +356,7 @@ static int child_has_none(void *arg) {
 }
 
 static void F42_a_forked_child_has_no_latch(cf *f) {
-    stage *s = t_shared_new(sizeof *s);
+    latch_stage *s = t_shared_new(sizeof *s);
     s->f = f;
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, 2));
     assert_int_equal(t_proc_wait(t_proc_start(child_has_none, s), CF_WATCHDOG_MS), 0);
@@ -363,24 +365,24 @@ static void F42_a_forked_child_has_no_latch(cf *f) {
 }
 
 const cf_case cf_latch[] = {
-    CF_CASE_NEEDS(B31_a_latch_is_counted_down_and_open, CF_BESIDE),
-    CF_CASE_NEEDS(B31_it_is_never_counted_below_zero, CF_BESIDE),
-    CF_CASE_NEEDS(B31_a_latch_of_none_is_open, CF_BESIDE),
-    CF_CASE_NEEDS(B31_what_is_not_set_is_told, CF_BESIDE),
-    CF_CASE_NEEDS(B31_arguments_are_checked, CF_BESIDE),
-    CF_CASE_NEEDS(B31_a_latch_stands_apart_from_locks_and_other_names, CF_BESIDE),
-    CF_CASE_NEEDS(B31_many_threads_of_many_clients_count_each_once, CF_BESIDE),
-    CF_CASE_NEEDS(B31_all_who_wait_are_let_go, CF_BESIDE),
-    CF_CASE_NEEDS(B31_a_wait_ends_with_its_time, CF_BESIDE),
-    CF_CASE_NEEDS(B31_a_wait_is_cancelled, CF_BESIDE),
-    CF_CASE_NEEDS(B31_a_close_ends_waits, CF_BESIDE),
-    CF_CASE_NEEDS(B31_a_wait_leaves_the_rest_of_its_client_alone, CF_BESIDE),
-    CF_CASE_NEEDS(B31_a_client_without_threads_waits_too, CF_BESIDE),
-    CF_CASE_NEEDS(B31_setting_it_again_begins_a_new_round, CF_BESIDE),
-    CF_CASE_NEEDS(B31_a_round_that_was_missed_lets_its_waiters_go, CF_BESIDE),
-    CF_CASE_NEEDS(B31_a_round_given_up_lets_nobody_go, CF_BESIDE),
-    CF_CASE_NEEDS(B31_rounds_race_with_waits, CF_BESIDE),
-    CF_CASE_NEEDS(B31_processes_count_and_wait_for_each_other, CF_PROCESSES | CF_BESIDE),
-    CF_CASE_NEEDS(F42_a_forked_child_has_no_latch, CF_BESIDE),
+    CF_CASE_NEEDS(B31_a_latch_is_counted_down_and_open, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_it_is_never_counted_below_zero, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_a_latch_of_none_is_open, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_what_is_not_set_is_told, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_arguments_are_checked, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_a_latch_stands_apart_from_locks_and_other_names, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_many_threads_of_many_clients_count_each_once, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_all_who_wait_are_let_go, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_a_wait_ends_with_its_time, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_a_wait_is_cancelled, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_a_close_ends_waits, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_a_wait_leaves_the_rest_of_its_client_alone, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_a_client_without_threads_waits_too, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_setting_it_again_begins_a_new_round, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_a_round_that_was_missed_lets_its_waiters_go, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_a_round_given_up_lets_nobody_go, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_rounds_race_with_waits, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_processes_count_and_wait_for_each_other, CF_PROCESSES | CF_LATCH_LEADER),
+    CF_CASE_NEEDS(F42_a_forked_child_has_no_latch, CF_LATCH_LEADER),
     CF_CASES_END,
 };

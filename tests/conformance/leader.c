@@ -1,4 +1,4 @@
-/* Leaders: campaigns, values and their tokens, observers. */
+/* Leaders: campaigns, values and their tokens, and observers. */
 #include "conformance.h"
 
 #include <poll.h>
@@ -8,15 +8,15 @@
 
 static const hf_options FOREVER = {.wait_ms = HF_FOREVER};
 
-static hf_hold *lead(hf_client *client, const char *name, const char *value,
-                     const hf_options *options) {
+static hf_hold *become_leader(hf_client *client, const char *name, const char *value,
+                              const hf_options *options) {
     hf_hold *hold = NULL;
     CF_IS(HF_OK, hf_campaign(client, name, value, strlen(value), options, &hold));
     assert_int_equal(hf_held(hold), 1);
     return hold;
 }
 
-/* Who leads says this, under the token of this hold. */
+/* The leader has this value, under the token of this hold. */
 static void check_leads(hf_client *client, const char *name, const hf_hold *hold,
                         const char *value) {
     hf_leader_info *info = NULL;
@@ -41,10 +41,10 @@ static void check_nobody(hf_client *client, const char *name) {
 
 static void B32_who_campaigns_leads_until_it_resigns(cf *f) {
     check_nobody(f->a, f->name);
-    hf_hold *hold = lead(f->a, f->name, "host-1:8080", NULL);
+    hf_hold *hold = become_leader(f->a, f->name, "host-1:8080", NULL);
     check_leads(f->a, f->name, hold, "host-1:8080");
     check_leads(f->b, f->name, hold, "host-1:8080");
-    hf_info *seen = cf_inspect(f->b, f->name); /* a hold like any other */
+    hf_info *seen = cf_inspect(f->b, f->name); /* an ordinary hold */
     assert_true(seen->held && seen->token == hf_fence(hold));
     assert_int_equal(seen->kind, HF_MUTEX);
     assert_int_equal(seen->count, 1);
@@ -56,7 +56,7 @@ static void B32_who_campaigns_leads_until_it_resigns(cf *f) {
     check_leads(f->b, f->name, hold, "host-1:8080");
     CF_FREE(hold);
     check_nobody(f->b, f->name);
-    hold = lead(f->b, f->name, "host-2", NULL);
+    hold = become_leader(f->b, f->name, "host-2", NULL);
     check_leads(f->a, f->name, hold, "host-2");
     CF_FREE(hold);
 }
@@ -75,7 +75,8 @@ static void campaign_in_thread(void *arg) {
     c->result = hf_campaign(c->client, c->name, c->value, strlen(c->value), &c->options, &c->hold);
 }
 
-static campaign *begin(cf *f, hf_client *client, const char *value, const hf_options *options) {
+static campaign *begin_campaign(cf *f, hf_client *client, const char *value,
+                                const hf_options *options) {
     campaign *c = cf_new(f, sizeof *c);
     *c = (campaign){.client = client, .name = f->name, .value = value, .options = *options};
     uint64_t waiting = cf_stats(client).waiting;
@@ -85,8 +86,8 @@ static campaign *begin(cf *f, hf_client *client, const char *value, const hf_opt
 }
 
 static void B32_the_next_leads_when_one_resigns(cf *f) {
-    hf_hold *hold = lead(f->a, f->name, "first", NULL);
-    campaign *next = begin(f, f->b, "second", &FOREVER);
+    hf_hold *hold = become_leader(f->a, f->name, "first", NULL);
+    campaign *next = begin_campaign(f, f->b, "second", &FOREVER);
     check_leads(f->b, f->name, hold, "first");
     uint64_t token = hf_fence(hold);
     CF_FREE(hold);
@@ -100,9 +101,10 @@ static void B32_the_next_leads_when_one_resigns(cf *f) {
 static void B32_a_campaign_is_cancelled_or_closed_as_a_wait_is(cf *f) {
     hf_cancel *cancel = cf_cancel();
     hf_client *closing = cf_open(f);
-    hf_hold *hold = lead(f->a, f->name, "first", NULL);
-    campaign *one = begin(f, f->b, "one", &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
-    campaign *two = begin(f, closing, "two", &FOREVER);
+    hf_hold *hold = become_leader(f->a, f->name, "first", NULL);
+    campaign *one =
+        begin_campaign(f, f->b, "one", &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
+    campaign *two = begin_campaign(f, closing, "two", &FOREVER);
     hf_cancel_fire(cancel);
     cf_join(one->thread);
     CF_IS(HF_CANCELLED, one->result);
@@ -115,27 +117,27 @@ static void B32_a_campaign_is_cancelled_or_closed_as_a_wait_is(cf *f) {
     hf_cancel_free(cancel);
 }
 
-/* A hold that says nothing is no leader's; its holder may become one at any time. */
+/* A hold without a value is not a leader; its holder may become one at any time. */
 static void B32_who_holds_and_says_nothing_is_no_leader(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     check_nobody(f->b, f->name);
     CF_IS(HF_OK, hf_proclaim(hold, "now", 3));
     check_leads(f->b, f->name, hold, "now");
     CF_FREE(hold);
-    hold = CF_TAKE(f->b, f->name, NULL); /* the old value is not this one's */
+    hold = CF_TAKE(f->b, f->name, NULL); /* the old value does not belong to this hold */
     check_nobody(f->a, f->name);
     CF_FREE(hold);
 }
 
 static void B32_a_leader_may_say_something_else(cf *f) {
-    hf_hold *hold = lead(f->a, f->name, "one", NULL);
+    hf_hold *hold = become_leader(f->a, f->name, "one", NULL);
     for (int i = 0; i < 20; i++) {
         char value[16];
         int length = snprintf(value, sizeof value, "value %d", i);
         CF_IS(HF_OK, hf_proclaim(hold, value, (size_t)length));
         check_leads(f->b, f->name, hold, value);
     }
-    hf_hold *again = lead(f->a, f->name, "entered again", NULL);
+    hf_hold *again = become_leader(f->a, f->name, "entered again", NULL);
     assert_true(hf_fence(again) == hf_fence(hold));
     check_leads(f->b, f->name, hold, "entered again");
     CF_FREE(again);
@@ -180,7 +182,7 @@ static void B32_arguments_are_checked(cf *f) {
     assert_null(hold);
     hf_unobserve(NULL);
     hf_leader_free(NULL);
-    hold = lead(f->a, f->name, "x", NULL);
+    hold = become_leader(f->a, f->name, "x", NULL);
     hf_ref(hold);
     CF_FREE(hold);
     CF_IS(HF_NOT_HELD, hf_proclaim(hold, "y", 1));
@@ -189,10 +191,11 @@ static void B32_arguments_are_checked(cf *f) {
 
 static void B32_who_was_broken_leads_no_more(cf *f) {
     cf_lost *lost = cf_new(f, sizeof *lost);
-    hf_hold *hold = lead(f->a, f->name, "mine", &(hf_options){.on_lost = cf_on_lost, .arg = lost});
+    hf_hold *hold =
+        become_leader(f->a, f->name, "mine", &(hf_options){.on_lost = cf_on_lost, .arg = lost});
     CF_IS(HF_OK, hf_break(f->b, f->name, hf_fence(hold)));
     check_nobody(f->b, f->name);
-    hf_hold *next = lead(f->b, f->name, "theirs", NULL);
+    hf_hold *next = become_leader(f->b, f->name, "theirs", NULL);
     CF_IS(HF_LOST, hf_proclaim(hold, "still mine", 10));
     check_leads(f->a, f->name, next, "theirs");
     CF_UNTIL(atomic_load(&lost->calls) == 1);
@@ -202,13 +205,14 @@ static void B32_who_was_broken_leads_no_more(cf *f) {
 }
 
 static void B32_a_leader_lasts_as_long_as_its_lease_is_renewed(cf *f) {
-    hf_hold *hold = lead(f->a, f->name, "kept", &(hf_options){.lease_ms = CF_KEPT_LEASE_MS});
+    hf_hold *hold =
+        become_leader(f->a, f->name, "kept", &(hf_options){.lease_ms = CF_KEPT_LEASE_MS});
     uint64_t renewed = cf_stats(f->a).renewed;
     CF_UNTIL(cf_stats(f->a).renewed >= renewed + 4);
     check_leads(f->b, f->name, hold, "kept");
     CF_FREE(hold);
-    hold = lead(f->a, f->name, "ends",
-                &(hf_options){.lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW});
+    hold = become_leader(f->a, f->name, "ends",
+                         &(hf_options){.lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW});
     CF_UNTIL(!hf_held(hold));
     CF_IS(HF_LOST, hf_release(hold));
     check_nobody(f->b, f->name);
@@ -218,16 +222,16 @@ static void B32_a_leader_lasts_as_long_as_its_lease_is_renewed(cf *f) {
 
 enum { CANDIDATES = 3, TERMS = 12 };
 
-typedef struct race {
+typedef struct leader_race {
     hf_client *client;
     const char *name;
     atomic_int *stop;
     atomic_int failures, seen;
-} race;
+} leader_race;
 
-/* The value says the token that it was said under. */
+/* The value contains the token under which it was proclaimed. */
 static void lead_in_turn(void *arg) {
-    race *r = arg;
+    leader_race *r = arg;
     for (int i = 0; i < TERMS; i++) {
         hf_hold *hold = NULL;
         char value[32];
@@ -241,17 +245,17 @@ static void lead_in_turn(void *arg) {
     }
 }
 
-static void compare(race *r, const hf_leader_info *info) {
+static void compare_token(leader_race *r, const hf_leader_info *info) {
     if (strtoull(info->value, NULL, 10) != info->token) atomic_fetch_add(&r->failures, 1);
     atomic_fetch_add(&r->seen, 1);
 }
 
 static void look_meanwhile(void *arg) {
-    race *r = arg;
+    leader_race *r = arg;
     while (!atomic_load(r->stop) && !cf_over()) {
         hf_leader_info *info = NULL;
         hf_result result = hf_leader(r->client, r->name, &info);
-        if (result == HF_OK) compare(r, info);
+        if (result == HF_OK) compare_token(r, info);
         if (result != HF_OK && result != HF_NOT_HELD) atomic_fetch_add(&r->failures, 1);
         hf_leader_free(info);
     }
@@ -259,11 +263,12 @@ static void look_meanwhile(void *arg) {
 
 static void B32_a_value_is_never_seen_with_another_token(cf *f) {
     atomic_int *stop = cf_new(f, sizeof *stop);
-    race *races[CANDIDATES + 1];
+    leader_race *races[CANDIDATES + 1];
     cf_thread *threads[CANDIDATES + 1];
     for (int i = 0; i <= CANDIDATES; i++) {
         races[i] = cf_new(f, sizeof **races);
-        *races[i] = (race){.client = i % 2 ? f->a : cf_open(f), .name = f->name, .stop = stop};
+        *races[i] =
+            (leader_race){.client = i % 2 ? f->a : cf_open(f), .name = f->name, .stop = stop};
         threads[i] = cf_spawn(f, i < CANDIDATES ? lead_in_turn : look_meanwhile, races[i]);
     }
     for (int i = 0; i < CANDIDATES; i++) cf_join(threads[i]);
@@ -276,20 +281,20 @@ static void B32_a_value_is_never_seen_with_another_token(cf *f) {
 
 enum { CHANGES_MAX = 256 };
 
-/* What an observer was told, in order. */
+/* What an observer was notified of, in order. */
 typedef struct changes {
     atomic_int count;
-    uint64_t tokens[CHANGES_MAX]; /* 0: nobody */
+    uint64_t tokens[CHANGES_MAX]; /* 0: no leader */
     char values[CHANGES_MAX][32];
-    hf_client *client; /* to call back into, if set */
+    hf_client *client; /* if set, call back into it */
     const char *name;
-    hf_observer **observer; /* to be ended by its own callback, if set */
+    hf_observer **observer; /* if set, ended by its own callback */
     hf_result called;
     atomic_int gate; /* 1: wait in the callback until it is 2 */
     atomic_int inside;
 } changes;
 
-static void note(const hf_leader_info *leader, void *arg) {
+static void note_change(const hf_leader_info *leader, void *arg) {
     changes *c = arg;
     int i = atomic_load(&c->count);
     if (i == CHANGES_MAX) return;
@@ -304,14 +309,14 @@ static void note(const hf_leader_info *leader, void *arg) {
     atomic_store(&c->count, i + 1);
 }
 
-static changes *observe(cf *f, hf_client *client, hf_observer **observer) {
+static changes *begin_observing(cf *f, hf_client *client, hf_observer **observer) {
     changes *c = cf_new(f, sizeof *c);
     c->name = f->name;
-    CF_IS(HF_OK, hf_observe(client, f->name, note, c, observer));
+    CF_IS(HF_OK, hf_observe(client, f->name, note_change, c, observer));
     return c;
 }
 
-static void told(changes *c, int nth, const char *value, const hf_hold *hold) {
+static void check_change(changes *c, int nth, const char *value, const hf_hold *hold) {
     CF_UNTIL(atomic_load(&c->count) >= nth);
     assert_string_equal(c->values[nth - 1], value);
     assert_true(c->tokens[nth - 1] == (hold ? hf_fence(hold) : 0));
@@ -319,18 +324,19 @@ static void told(changes *c, int nth, const char *value, const hf_hold *hold) {
 
 static void B32_an_observer_is_told_every_change_in_order(cf *f) {
     hf_observer *observers[2];
-    changes *c[2] = {observe(f, f->b, &observers[0]), observe(f, f->a, &observers[1])};
-    for (int i = 0; i < 2; i++) told(c[i], 1, "-", NULL);
-    hf_hold *hold = lead(f->a, f->name, "one", NULL);
-    for (int i = 0; i < 2; i++) told(c[i], 2, "one", hold);
+    changes *c[2] = {begin_observing(f, f->b, &observers[0]),
+                     begin_observing(f, f->a, &observers[1])};
+    for (int i = 0; i < 2; i++) check_change(c[i], 1, "-", NULL);
+    hf_hold *hold = become_leader(f->a, f->name, "one", NULL);
+    for (int i = 0; i < 2; i++) check_change(c[i], 2, "one", hold);
     CF_IS(HF_OK, hf_proclaim(hold, "uno", 3));
-    for (int i = 0; i < 2; i++) told(c[i], 3, "uno", hold);
+    for (int i = 0; i < 2; i++) check_change(c[i], 3, "uno", hold);
     CF_FREE(hold);
-    for (int i = 0; i < 2; i++) told(c[i], 4, "-", NULL);
-    hold = lead(f->b, f->name, "two", NULL);
-    for (int i = 0; i < 2; i++) told(c[i], 5, "two", hold);
+    for (int i = 0; i < 2; i++) check_change(c[i], 4, "-", NULL);
+    hold = become_leader(f->b, f->name, "two", NULL);
+    for (int i = 0; i < 2; i++) check_change(c[i], 5, "two", hold);
     CF_IS(HF_OK, hf_break(f->a, f->name, 0));
-    for (int i = 0; i < 2; i++) told(c[i], 6, "-", NULL);
+    for (int i = 0; i < 2; i++) check_change(c[i], 6, "-", NULL);
     CF_IS(HF_LOST, hf_release(hold));
     for (int i = 0; i < 2; i++) hf_unobserve(observers[i]);
     for (int i = 0; i < 2; i++) assert_int_equal(atomic_load(&c[i]->count), 6);
@@ -338,35 +344,36 @@ static void B32_an_observer_is_told_every_change_in_order(cf *f) {
 
 static void B32_an_observer_that_comes_later_is_told_who_leads(cf *f) {
     hf_observer *observer;
-    hf_hold *hold = lead(f->a, f->name, "before", NULL);
-    changes *c = observe(f, f->b, &observer);
-    told(c, 1, "before", hold);
+    hf_hold *hold = become_leader(f->a, f->name, "before", NULL);
+    changes *c = begin_observing(f, f->b, &observer);
+    check_change(c, 1, "before", hold);
     hf_unobserve(observer);
     CF_FREE(hold);
 }
 
-/* Nobody says that it has ended: the store forgets it, and the observer looks then. */
+/* Nobody announces the end: the store expires the lease, and the observer checks at that time. */
 static void B32_a_leader_whose_lease_ends_is_noticed(cf *f) {
     hf_observer *observer;
-    changes *c = observe(f, f->b, &observer);
-    told(c, 1, "-", NULL);
-    hf_hold *hold = lead(f->a, f->name, "short",
-                         &(hf_options){.lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW});
+    changes *c = begin_observing(f, f->b, &observer);
+    check_change(c, 1, "-", NULL);
+    hf_hold *hold = become_leader(
+        f->a, f->name, "short", &(hf_options){.lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW});
     CF_UNTIL(atomic_load(&c->count) >= 2);
-    if (c->tokens[1]) told(c, 3, "-", NULL); /* on a slow machine it was over before it was seen */
+    /* on a slow machine the lease ended before the observer saw it */
+    if (c->tokens[1]) check_change(c, 3, "-", NULL);
     hf_unobserve(observer);
     (void)hf_release(hold);
 }
 
-/* Terms one after another, faster than anybody looks: what is told is told in order, and the last
-   of it. */
+/* Many terms in a row, faster than the observer looks: notifications come in order, and the last
+   term is always among them. */
 static void B32_what_is_told_is_in_order(cf *f) {
     hf_observer *observer;
-    changes *c = observe(f, f->b, &observer);
+    changes *c = begin_observing(f, f->b, &observer);
     hf_hold *hold = NULL;
     for (int i = 0; i < 30; i++) {
         if (hold) CF_FREE(hold);
-        hold = lead(i % 2 ? f->a : f->b, f->name, i == 29 ? "last" : "term", NULL);
+        hold = become_leader(i % 2 ? f->a : f->b, f->name, i == 29 ? "last" : "term", NULL);
     }
     CF_UNTIL(atomic_load(&c->count) && !strcmp(c->values[atomic_load(&c->count) - 1], "last"));
     hf_unobserve(observer);
@@ -383,11 +390,11 @@ static void B32_a_callback_may_call_back_in(cf *f) {
     hf_observer *observer;
     changes *c = cf_new(f, sizeof *c);
     *c = (changes){.client = f->b, .name = f->name};
-    CF_IS(HF_OK, hf_observe(f->b, f->name, note, c, &observer));
-    told(c, 1, "-", NULL);
+    CF_IS(HF_OK, hf_observe(f->b, f->name, note_change, c, &observer));
+    check_change(c, 1, "-", NULL);
     assert_int_equal(c->called, HF_NOT_HELD);
-    hf_hold *hold = lead(f->b, f->name, "x", NULL);
-    told(c, 2, "x", hold);
+    hf_hold *hold = become_leader(f->b, f->name, "x", NULL);
+    check_change(c, 2, "x", hold);
     assert_int_equal(c->called, HF_OK);
     hf_unobserve(observer);
     CF_FREE(hold);
@@ -397,10 +404,10 @@ static void B32_an_observer_may_end_itself(cf *f) {
     changes *c = cf_new(f, sizeof *c);
     hf_observer **observer = cf_new(f, sizeof *observer);
     *c = (changes){.observer = observer};
-    CF_IS(HF_OK, hf_observe(f->b, f->name, note, c, observer));
-    told(c, 1, "-", NULL);
-    hf_hold *hold = lead(f->a, f->name, "x", NULL);
-    t_sleep_ms(100); /* in which it could be told, and must not */
+    CF_IS(HF_OK, hf_observe(f->b, f->name, note_change, c, observer));
+    check_change(c, 1, "-", NULL);
+    hf_hold *hold = become_leader(f->a, f->name, "x", NULL);
+    t_sleep_ms(100); /* long enough for a wrong notification */
     assert_int_equal(atomic_load(&c->count), 1);
     CF_FREE(hold);
 }
@@ -409,12 +416,12 @@ static void end_observer(void *arg) {
     hf_unobserve(arg);
 }
 
-/* Ending it waits for the callback, and no callback comes after. */
+/* hf_unobserve waits for the running callback, and no callback comes after it. */
 static void B32_once_ended_nobody_is_called(cf *f) {
     hf_observer *observer;
     changes *c = cf_new(f, sizeof *c);
     *c = (changes){.gate = 1};
-    CF_IS(HF_OK, hf_observe(f->b, f->name, note, c, &observer));
+    CF_IS(HF_OK, hf_observe(f->b, f->name, note_change, c, &observer));
     CF_UNTIL(atomic_load(&c->inside));
     cf_thread *ending = cf_spawn(f, end_observer, observer);
     t_sleep_ms(30);
@@ -422,8 +429,8 @@ static void B32_once_ended_nobody_is_called(cf *f) {
     cf_join(ending);
     int count = atomic_load(&c->count);
     assert_int_equal(count, 1);
-    hf_hold *hold = lead(f->a, f->name, "x", NULL);
-    t_sleep_ms(100); /* in which it could be told, and must not */
+    hf_hold *hold = become_leader(f->a, f->name, "x", NULL);
+    t_sleep_ms(100); /* long enough for a wrong notification */
     assert_int_equal(atomic_load(&c->count), count);
     CF_FREE(hold);
 }
@@ -431,26 +438,26 @@ static void B32_once_ended_nobody_is_called(cf *f) {
 static void B32_a_close_ends_observers(cf *f) {
     hf_observer *observer, *other;
     hf_client *client = cf_open(f);
-    changes *c = observe(f, client, &observer);
-    observe(f, client, &other);
-    told(c, 1, "-", NULL);
+    changes *c = begin_observing(f, client, &observer);
+    begin_observing(f, client, &other);
+    check_change(c, 1, "-", NULL);
     cf_close(f, client);
     int count = atomic_load(&c->count);
-    hf_hold *hold = lead(f->a, f->name, "x", NULL);
-    t_sleep_ms(50); /* in which it could be told, and must not */
+    hf_hold *hold = become_leader(f->a, f->name, "x", NULL);
+    t_sleep_ms(50); /* long enough for a wrong notification */
     assert_int_equal(atomic_load(&c->count), count);
     hf_unobserve(observer);
     hf_unobserve(other);
     CF_FREE(hold);
 }
 
-static void churn(void *arg) {
-    race *r = arg;
+static void churn_observers(void *arg) {
+    leader_race *r = arg;
     changes *own = calloc(1, sizeof *own);
     for (int i = 0; own && i < 40; i++) {
         hf_observer *observer;
         atomic_store(&own->count, 0);
-        if (hf_observe(r->client, r->name, note, own, &observer) != HF_OK)
+        if (hf_observe(r->client, r->name, note_change, own, &observer) != HF_OK)
             atomic_fetch_add(&r->failures, 1);
         else
             hf_unobserve(observer);
@@ -459,18 +466,18 @@ static void churn(void *arg) {
 }
 
 static void B32_observers_come_and_go_while_leaders_do(cf *f) {
-    race *races[4];
+    leader_race *races[4];
     cf_thread *threads[4];
     for (int i = 0; i < 4; i++) {
         races[i] = cf_new(f, sizeof **races);
-        *races[i] = (race){.client = i % 2 ? f->a : f->b, .name = f->name};
-        threads[i] = cf_spawn(f, i < 2 ? lead_in_turn : churn, races[i]);
+        *races[i] = (leader_race){.client = i % 2 ? f->a : f->b, .name = f->name};
+        threads[i] = cf_spawn(f, i < 2 ? lead_in_turn : churn_observers, races[i]);
     }
     for (int i = 0; i < 4; i++) cf_join(threads[i]);
     for (int i = 0; i < 4; i++) assert_int_equal(atomic_load(&races[i]->failures), 0);
 }
 
-/* A client without threads: its loop looks and tells. */
+/* A client without threads: its loop checks and notifies. */
 static void dispatch_until(hf_client *client, changes *c, int count) {
     int64_t until = t_now_ms() + t_patience(CF_WATCHDOG_MS);
     while (atomic_load(&c->count) < count) {
@@ -484,23 +491,23 @@ static void dispatch_until(hf_client *client, changes *c, int count) {
 static void B32_a_loop_observes_and_leads(cf *f) {
     hf_client *client = cf_open_url(f, cf_url(), &(hf_client_options){.flags = HF_NO_THREAD});
     hf_observer *observer;
-    changes *c = observe(f, client, &observer);
+    changes *c = begin_observing(f, client, &observer);
     assert_int_equal(atomic_load(&c->count), 0);
     dispatch_until(client, c, 1);
-    told(c, 1, "-", NULL);
-    hf_hold *hold = lead(f->a, f->name, "one", NULL);
+    check_change(c, 1, "-", NULL);
+    hf_hold *hold = become_leader(f->a, f->name, "one", NULL);
     dispatch_until(client, c, 2);
-    told(c, 2, "one", hold);
+    check_change(c, 2, "one", hold);
     CF_FREE(hold);
     dispatch_until(client, c, 3);
-    hold = lead(client, f->name, "mine", NULL);
+    hold = become_leader(client, f->name, "mine", NULL);
     dispatch_until(client, c, 4);
-    told(c, 4, "mine", hold);
+    check_change(c, 4, "mine", hold);
     hf_unobserve(observer);
     CF_FREE(hold);
 }
 
-/* Without blocking: acquired by a callback, which proclaims. */
+/* Async: a callback receives the hold and proclaims. */
 typedef struct begun {
     hf_hold *hold;
     hf_result result;
@@ -535,30 +542,30 @@ static void B32_a_callback_may_proclaim(cf *f) {
 
 /* ---- Processes ------------------------------------------------------------------------------- */
 
-typedef struct stage {
+typedef struct leader_stage {
     cf *f;
     hf_observer *observer;
     _Atomic uint64_t token;
     atomic_int go;
-} stage;
+} leader_stage;
 
 static int lead_until_killed(void *arg) {
-    stage *s = arg;
+    leader_stage *s = arg;
     hf_client *client = NULL;
     CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
-    hf_hold *hold = lead(client, s->f->name, "child", &(hf_options){.lease_ms = 1000});
+    hf_hold *hold = become_leader(client, s->f->name, "child", &(hf_options){.lease_ms = 1000});
     atomic_store(&s->token, hf_fence(hold));
-    while (!atomic_load(&s->go)) t_sleep_ms(1000); /* which nobody says */
+    while (!atomic_load(&s->go)) t_sleep_ms(1000); /* never set: the test kills this process */
     return 1;
 }
 
 static void B32_the_death_of_a_leader_is_noticed_and_the_next_leads(cf *f) {
-    stage *s = t_shared_new(sizeof *s);
+    leader_stage *s = t_shared_new(sizeof *s);
     s->f = f;
     t_proc *child = t_proc_start(lead_until_killed, s);
     CF_UNTIL(atomic_load(&s->token));
     hf_observer *observer;
-    changes *c = observe(f, f->b, &observer);
+    changes *c = begin_observing(f, f->b, &observer);
     CF_UNTIL(atomic_load(&c->count) >= 1);
     assert_string_equal(c->values[0], "child");
     assert_true(c->tokens[0] == atomic_load(&s->token));
@@ -568,48 +575,48 @@ static void B32_the_death_of_a_leader_is_noticed_and_the_next_leads(cf *f) {
     hf_leader_free(info);
     t_proc_kill(child, SIGKILL);
     assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 128 + SIGKILL);
-    told(c, 2, "-", NULL);
-    hf_hold *hold = lead(f->a, f->name, "parent", &FOREVER);
+    check_change(c, 2, "-", NULL);
+    hf_hold *hold = become_leader(f->a, f->name, "parent", &FOREVER);
     assert_true(hf_fence(hold) > atomic_load(&s->token));
-    told(c, 3, "parent", hold);
+    check_change(c, 3, "parent", hold);
     hf_unobserve(observer);
     CF_FREE(hold);
     t_shared_free(s, sizeof *s);
 }
 
 static int child_leads_nothing(void *arg) {
-    stage *s = arg;
+    leader_stage *s = arg;
     hf_hold *hold = NULL;
     hf_leader_info *info = NULL;
     hf_observer *observer = NULL;
     CF_IS(HF_FORKED, hf_campaign(s->f->a, s->f->name, "x", 1, NULL, &hold));
     CF_IS(HF_FORKED, hf_leader(s->f->a, s->f->name, &info));
-    CF_IS(HF_FORKED, hf_observe(s->f->a, s->f->name, note, NULL, &observer));
+    CF_IS(HF_FORKED, hf_observe(s->f->a, s->f->name, note_change, NULL, &observer));
     hf_unobserve(s->observer);
     return 0;
 }
 
 static void F42_a_forked_child_leads_and_observes_nothing(cf *f) {
-    stage *s = t_shared_new(sizeof *s);
+    leader_stage *s = t_shared_new(sizeof *s);
     s->f = f;
-    changes *c = observe(f, f->a, &s->observer);
-    told(c, 1, "-", NULL);
+    changes *c = begin_observing(f, f->a, &s->observer);
+    check_change(c, 1, "-", NULL);
     assert_int_equal(t_proc_wait(t_proc_start(child_leads_nothing, s), CF_WATCHDOG_MS), 0);
-    hf_hold *hold = lead(f->a, f->name, "x", NULL);
-    told(c, 2, "x", hold);
+    hf_hold *hold = become_leader(f->a, f->name, "x", NULL);
+    check_change(c, 2, "x", hold);
     hf_unobserve(s->observer);
     CF_FREE(hold);
     t_shared_free(s, sizeof *s);
 }
 
-/* ---- Stores without them --------------------------------------------------------------------- */
+/* ---- Stores without leaders ------------------------------------------------------------------ */
 
 static void nobody_leads(const hf_leader_info *info, void *arg) {
     (void)info, (void)arg;
 }
 
 static void latches_and_leaders_that_a_store_lacks_are_unsupported(cf *f) {
-    if (cf_has(CF_BESIDE)) return;
+    if (cf_has(CF_LATCH_LEADER)) return;
     uint32_t left;
     hf_leader_info *info;
     hf_observer *observer;
@@ -628,29 +635,29 @@ static void latches_and_leaders_that_a_store_lacks_are_unsupported(cf *f) {
 
 const cf_case cf_leader[] = {
     CF_CASE(latches_and_leaders_that_a_store_lacks_are_unsupported),
-    CF_CASE_NEEDS(B32_who_campaigns_leads_until_it_resigns, CF_BESIDE),
-    CF_CASE_NEEDS(B32_the_next_leads_when_one_resigns, CF_BESIDE),
-    CF_CASE_NEEDS(B32_a_campaign_is_cancelled_or_closed_as_a_wait_is, CF_BESIDE),
-    CF_CASE_NEEDS(B32_who_holds_and_says_nothing_is_no_leader, CF_BESIDE),
-    CF_CASE_NEEDS(B32_a_leader_may_say_something_else, CF_BESIDE),
-    CF_CASE_NEEDS(B32_a_value_is_any_bytes, CF_BESIDE),
-    CF_CASE_NEEDS(B32_arguments_are_checked, CF_BESIDE),
-    CF_CASE_NEEDS(B32_who_was_broken_leads_no_more, CF_BESIDE),
-    CF_CASE_NEEDS(B32_a_leader_lasts_as_long_as_its_lease_is_renewed, CF_BESIDE),
-    CF_CASE_NEEDS(B32_a_value_is_never_seen_with_another_token, CF_BESIDE),
-    CF_CASE_NEEDS(B32_an_observer_is_told_every_change_in_order, CF_BESIDE),
-    CF_CASE_NEEDS(B32_an_observer_that_comes_later_is_told_who_leads, CF_BESIDE),
-    CF_CASE_NEEDS(B32_a_leader_whose_lease_ends_is_noticed, CF_BESIDE),
-    CF_CASE_NEEDS(B32_what_is_told_is_in_order, CF_BESIDE),
-    CF_CASE_NEEDS(B32_a_callback_may_call_back_in, CF_BESIDE),
-    CF_CASE_NEEDS(B32_an_observer_may_end_itself, CF_BESIDE),
-    CF_CASE_NEEDS(B32_once_ended_nobody_is_called, CF_BESIDE),
-    CF_CASE_NEEDS(B32_a_close_ends_observers, CF_BESIDE),
-    CF_CASE_NEEDS(B32_observers_come_and_go_while_leaders_do, CF_BESIDE),
-    CF_CASE_NEEDS(B32_a_loop_observes_and_leads, CF_BESIDE),
-    CF_CASE_NEEDS(B32_a_callback_may_proclaim, CF_BESIDE),
+    CF_CASE_NEEDS(B32_who_campaigns_leads_until_it_resigns, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_the_next_leads_when_one_resigns, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_a_campaign_is_cancelled_or_closed_as_a_wait_is, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_who_holds_and_says_nothing_is_no_leader, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_a_leader_may_say_something_else, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_a_value_is_any_bytes, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_arguments_are_checked, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_who_was_broken_leads_no_more, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_a_leader_lasts_as_long_as_its_lease_is_renewed, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_a_value_is_never_seen_with_another_token, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_an_observer_is_told_every_change_in_order, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_an_observer_that_comes_later_is_told_who_leads, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_a_leader_whose_lease_ends_is_noticed, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_what_is_told_is_in_order, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_a_callback_may_call_back_in, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_an_observer_may_end_itself, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_once_ended_nobody_is_called, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_a_close_ends_observers, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_observers_come_and_go_while_leaders_do, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_a_loop_observes_and_leads, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_a_callback_may_proclaim, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B32_the_death_of_a_leader_is_noticed_and_the_next_leads,
-                  CF_PROCESSES | CF_BESIDE),
-    CF_CASE_NEEDS(F42_a_forked_child_leads_and_observes_nothing, CF_BESIDE),
+                  CF_PROCESSES | CF_LATCH_LEADER),
+    CF_CASE_NEEDS(F42_a_forked_child_leads_and_observes_nothing, CF_LATCH_LEADER),
     CF_CASES_END,
 };

@@ -1,4 +1,4 @@
-/* How long a hold lasts: renewal keeps it, hf_extend lengthens it, nothing shortens it. */
+/* Leases: renewal keeps a hold, hf_extend lengthens it, and nothing shortens it. */
 #include "conformance.h"
 
 static void B15_renewal_keeps_a_lock_for_many_leases(cf *f) {
@@ -80,7 +80,7 @@ static void B22_extend_never_shortens(cf *f) {
 static void B22_a_renewal_never_shortens_an_extension(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS});
     CF_IS(HF_OK, hf_extend(hold, 60000));
-    /* Renewal may pause until the extension nears its end; posting a count is a renewal too. */
+    /* Renewal may pause until the extension nears its end; posting a re-entry count also renews. */
     hf_hold *again = CF_TAKE(f->a, f->name, NULL);
     CF_UNTIL(cf_count(f->b, f->name) == 2);
     t_sleep_ms(CF_PAST_LEASE_MS);
@@ -120,7 +120,7 @@ static void B22_extend_does_not_bring_back_what_has_ended(cf *f) {
     hf_hold *hold = CF_TAKE(f->b, f->name, &(hf_options){.wait_ms = CF_WATCHDOG_MS});
     CF_IS(HF_LOST, hf_extend(lost, 30000));
     CF_IS(HF_LOST, hf_release(lost));
-    CF_UNTIL(cf_token(f->a, f->name) == hf_fence(hold)); /* nodes of a quorum come to agree on it */
+    CF_UNTIL(cf_token(f->a, f->name) == hf_fence(hold)); /* the nodes of a quorum converge on it */
     CF_FREE(hold);
 }
 

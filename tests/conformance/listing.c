@@ -8,20 +8,20 @@
 
 enum { SEEN_MAX = 1024 };
 
-typedef struct seen {
+typedef struct listed_names {
     uint32_t count;
     uint32_t stop_at; /* 0: never */
     struct {
         char name[HF_NAME_MAX + 1];
-        hf_info info; /* its texts are gone */
+        hf_info info; /* its strings are no longer valid */
         char program[64], label[64];
     } item[SEEN_MAX];
-} seen;
+} listed_names;
 
-static int32_t note(const char *name, const hf_info *info, void *arg) {
-    seen *s = arg;
+static int32_t note_name(const char *name, const hf_info *info, void *arg) {
+    listed_names *s = arg;
     for (uint32_t i = 0; i < s->count; i++)
-        if (!strcmp(s->item[i].name, name)) return 0; /* twice is allowed */
+        if (!strcmp(s->item[i].name, name)) return 0; /* a name may be listed twice */
     if (s->count == SEEN_MAX) return 1;
     snprintf(s->item[s->count].name, sizeof s->item[0].name, "%s", name);
     snprintf(s->item[s->count].program, sizeof s->item[0].program, "%s", info->program);
@@ -30,28 +30,28 @@ static int32_t note(const char *name, const hf_info *info, void *arg) {
     return ++s->count == s->stop_at;
 }
 
-/* Names of this case begin with its name. */
-static seen *list(cf *f, const char *rest) {
-    seen *s = cf_new(f, sizeof *s);
-    CF_IS(HF_OK, hf_list(f->b, cf_name(f, rest), note, s));
+/* The names of this case begin with its name. */
+static listed_names *list_names(cf *f, const char *rest) {
+    listed_names *s = cf_new(f, sizeof *s);
+    CF_IS(HF_OK, hf_list(f->b, cf_name(f, rest), note_name, s));
     return s;
 }
 
-static int place(const seen *s, const char *name) {
+static int find_listed(const listed_names *s, const char *name) {
     for (uint32_t i = 0; i < s->count; i++)
         if (!strcmp(s->item[i].name, name)) return (int)i;
     return -1;
 }
 
 static void B33_names_in_use_are_listed(cf *f) {
-    assert_int_equal(list(f, "*")->count, 0);
+    assert_int_equal(list_names(f, "*")->count, 0);
     hf_hold *one = CF_TAKE(f->a, cf_name(f, "-1"), NULL);
     hf_hold *two = CF_TAKE(f->b, cf_name(f, "-2"), NULL);
     CF_FREE(CF_TAKE(f->a, cf_name(f, "-3"), NULL));
-    seen *s = list(f, "*");
+    listed_names *s = list_names(f, "*");
     assert_int_equal(s->count, 2);
-    int at = place(s, cf_name(f, "-1"));
-    assert_true(at >= 0 && place(s, cf_name(f, "-2")) >= 0);
+    int at = find_listed(s, cf_name(f, "-1"));
+    assert_true(at >= 0 && find_listed(s, cf_name(f, "-2")) >= 0);
     const hf_info *info = &s->item[at].info;
     assert_int_equal(info->held, 1);
     assert_int_equal(info->kind, HF_MUTEX);
@@ -60,27 +60,27 @@ static void B33_names_in_use_are_listed(cf *f) {
     assert_true(*s->item[at].program);
     CF_FREE(one);
     CF_FREE(two);
-    assert_int_equal(list(f, "*")->count, 0);
+    assert_int_equal(list_names(f, "*")->count, 0);
 }
 
 static void B33_all_are_listed_without_a_pattern(cf *f) {
     hf_hold *one = CF_TAKE(f->a, f->name, NULL);
-    seen *s = cf_new(f, sizeof *s);
-    CF_IS(HF_OK, hf_list(f->b, NULL, note, s));
-    assert_true(place(s, f->name) >= 0);
+    listed_names *s = cf_new(f, sizeof *s);
+    CF_IS(HF_OK, hf_list(f->b, NULL, note_name, s));
+    assert_true(find_listed(s, f->name) >= 0);
     CF_FREE(one);
 }
 
 static void B33_a_pattern_chooses(cf *f) {
     hf_hold *one = CF_TAKE(f->a, cf_name(f, "-a1"), NULL);
     hf_hold *two = CF_TAKE(f->a, cf_name(f, "-b1"), NULL);
-    assert_int_equal(list(f, "-a*")->count, 1);
-    assert_int_equal(list(f, "-?1")->count, 2);
-    assert_int_equal(list(f, "-[b-z]?")->count, 1);
-    assert_int_equal(list(f, "-[!b]?")->count, 1);
-    assert_int_equal(list(f, "-a1")->count, 1);
-    assert_int_equal(list(f, "-a")->count, 0);
-    assert_int_equal(list(f, "-\\?1")->count, 0);
+    assert_int_equal(list_names(f, "-a*")->count, 1);
+    assert_int_equal(list_names(f, "-?1")->count, 2);
+    assert_int_equal(list_names(f, "-[b-z]?")->count, 1);
+    assert_int_equal(list_names(f, "-[!b]?")->count, 1);
+    assert_int_equal(list_names(f, "-a1")->count, 1);
+    assert_int_equal(list_names(f, "-a")->count, 0);
+    assert_int_equal(list_names(f, "-\\?1")->count, 0);
     CF_FREE(one);
     CF_FREE(two);
 }
@@ -94,13 +94,13 @@ static void B33_any_name_is_told_as_it_is(cf *f) {
     enum { ODD = sizeof odd / sizeof *odd };
     hf_hold *holds[ODD];
     for (int i = 0; i < ODD; i++) holds[i] = CF_TAKE(f->a, cf_name(f, odd[i]), NULL);
-    seen *s = list(f, "-*");
+    listed_names *s = list_names(f, "-*");
     assert_int_equal(s->count, ODD);
-    for (int i = 0; i < ODD; i++) assert_true(place(s, cf_name(f, odd[i])) >= 0);
-    assert_int_equal(list(f, "-{*")->count, 1);
-    assert_int_equal(list(f, "-50%")->count, 1);
-    assert_int_equal(list(f, "-[[]x]")->count, 1);
-    assert_int_equal(list(f, "-\\*")->count, 1);
+    for (int i = 0; i < ODD; i++) assert_true(find_listed(s, cf_name(f, odd[i])) >= 0);
+    assert_int_equal(list_names(f, "-{*")->count, 1);
+    assert_int_equal(list_names(f, "-50%")->count, 1);
+    assert_int_equal(list_names(f, "-[[]x]")->count, 1);
+    assert_int_equal(list_names(f, "-\\*")->count, 1);
     for (int i = 0; i < ODD; i++) CF_FREE(holds[i]);
 }
 
@@ -113,13 +113,13 @@ static void B33_the_longest_names_are_listed(cf *f) {
         memset(name + n, '{', (size_t)(HF_NAME_MAX - n));
         holds[i] = CF_TAKE(f->a, name, NULL);
     }
-    seen *s = list(f, "-*");
+    listed_names *s = list_names(f, "-*");
     assert_int_equal(s->count, LONG);
-    assert_true(place(s, name) >= 0);
+    assert_true(find_listed(s, name) >= 0);
     for (int i = 0; i < LONG; i++) CF_FREE(holds[i]);
 }
 
-/* More than one step of any store. */
+/* More names than any store lists in one step. */
 static void B33_many_names_are_listed(cf *f) {
     enum { MANY = 300 };
     hf_hold *holds[MANY];
@@ -128,9 +128,9 @@ static void B33_many_names_are_listed(cf *f) {
         snprintf(rest, sizeof rest, "-%d", i);
         holds[i] = CF_TAKE(f->a, cf_name(f, rest), NULL);
     }
-    assert_int_equal(list(f, "-*")->count, MANY);
+    assert_int_equal(list_names(f, "-*")->count, MANY);
     for (int i = 0; i < MANY; i++) CF_FREE(holds[i]);
-    assert_int_equal(list(f, "-*")->count, 0);
+    assert_int_equal(list_names(f, "-*")->count, 0);
 }
 
 static void B33_kinds_and_waiters_are_told(cf *f) {
@@ -139,10 +139,10 @@ static void B33_kinds_and_waiters_are_told(cf *f) {
         CF_TAKE(f->a, cf_name(f, "-p"),
                 &(hf_options){.kind = HF_PERMITS, .permits = 2, .capacity = 5, .owner = 1});
     cf_attempt *writer = cf_arrive(f, f->b, cf_name(f, "-r"), CF_WAIT(HF_WRITE));
-    seen *s = list(f, "-*");
+    listed_names *s = list_names(f, "-*");
     assert_int_equal(s->count, 2);
-    const hf_info *r = &s->item[place(s, cf_name(f, "-r"))].info;
-    const hf_info *p = &s->item[place(s, cf_name(f, "-p"))].info;
+    const hf_info *r = &s->item[find_listed(s, cf_name(f, "-r"))].info;
+    const hf_info *p = &s->item[find_listed(s, cf_name(f, "-p"))].info;
     assert_int_equal(r->kind, HF_READ);
     assert_int_equal(r->waiting, 1);
     assert_int_equal(p->kind, HF_PERMITS);
@@ -157,21 +157,21 @@ static void B33_kinds_and_waiters_are_told(cf *f) {
 static void B33_the_callback_ends_it(cf *f) {
     hf_hold *one = CF_TAKE(f->a, cf_name(f, "-1"), NULL);
     hf_hold *two = CF_TAKE(f->a, cf_name(f, "-2"), NULL);
-    seen *s = cf_new(f, sizeof *s);
+    listed_names *s = cf_new(f, sizeof *s);
     s->stop_at = 1;
-    CF_IS(HF_OK, hf_list(f->b, cf_name(f, "*"), note, s));
+    CF_IS(HF_OK, hf_list(f->b, cf_name(f, "*"), note_name, s));
     assert_int_equal(s->count, 1);
     CF_FREE(one);
     CF_FREE(two);
 }
 
-typedef struct caller {
+typedef struct list_caller {
     cf *f;
     int calls, failures;
-} caller;
+} list_caller;
 
 static int32_t call_back_in(const char *name, const hf_info *info, void *arg) {
-    caller *c = arg;
+    list_caller *c = arg;
     hf_info *again = NULL;
     hf_hold *hold = NULL;
     c->calls++;
@@ -179,13 +179,13 @@ static int32_t call_back_in(const char *name, const hf_info *info, void *arg) {
     hf_info_free(again);
     c->failures += hf_try_lock(c->f->b, cf_name(c->f, "-own"), &hold) != HF_OK;
     c->failures += hf_release(hold) != HF_OK;
-    c->failures += hf_list(c->f->b, name, note, cf_new(c->f, sizeof(seen))) != HF_OK;
+    c->failures += hf_list(c->f->b, name, note_name, cf_new(c->f, sizeof(listed_names))) != HF_OK;
     return 0;
 }
 
 static void B33_the_callback_may_call_back_in(cf *f) {
     hf_hold *one = CF_TAKE(f->a, cf_name(f, "-1"), NULL);
-    caller c = {.f = f};
+    list_caller c = {.f = f};
     CF_IS(HF_OK, hf_list(f->b, cf_name(f, "-1*"), call_back_in, &c));
     assert_int_equal(c.calls, 1);
     assert_int_equal(c.failures, 0);
@@ -214,37 +214,38 @@ static void B33_a_child_of_the_callback_is_told_so(cf *f) {
 static void B33_other_prefixes_are_other_locks(cf *f) {
     hf_client *other = cf_open_url(f, cf_url_with(f, "prefix=h*"), NULL);
     hf_hold *ours = CF_TAKE(f->a, f->name, NULL);
-    seen *s = cf_new(f, sizeof *s);
-    CF_IS(HF_OK, hf_list(other, NULL, note, s));
+    listed_names *s = cf_new(f, sizeof *s);
+    CF_IS(HF_OK, hf_list(other, NULL, note_name, s));
     assert_int_equal(s->count, 0);
     hf_hold *theirs = CF_TAKE(other, f->name, NULL);
-    CF_IS(HF_OK, hf_list(other, NULL, note, s));
+    CF_IS(HF_OK, hf_list(other, NULL, note_name, s));
     assert_int_equal(s->count, 1);
     assert_true(s->item[0].info.token == hf_fence(theirs));
     CF_FREE(ours);
     CF_FREE(theirs);
 }
 
-static int32_t told_nothing(const char *name, const hf_info *info, void *arg) {
+static int32_t must_list_nothing(const char *name, const hf_info *info, void *arg) {
     (void)info, (void)arg;
-    t_fail("%s was told", name);
+    t_fail("%s was listed, but the list must be empty", name);
 }
 
 static void B33_a_store_that_cannot_list_says_so(cf *f) {
     if (cf_has(CF_LISTS)) return;
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
-    CF_IS(HF_UNSUPPORTED, hf_list(f->a, NULL, told_nothing, NULL));
+    CF_IS(HF_UNSUPPORTED, hf_list(f->a, NULL, must_list_nothing, NULL));
     CF_FREE(hold);
 }
 
 static void B33_listing_needs_a_function_and_a_client(cf *f) {
     CF_IS(HF_INVALID, hf_list(f->a, NULL, NULL, NULL));
-    CF_IS(HF_INVALID, hf_list(NULL, NULL, note, NULL));
+    CF_IS(HF_INVALID, hf_list(NULL, NULL, note_name, NULL));
 }
 
 #define DO(...) freeReplyObject(t_redis_cmd(cf_redis(), __VA_ARGS__))
 
-/* Free, and still waited for: its line is all that is there. And what is no lock of ours is none. */
+/* The lock is free, but has waiters: only its queue exists. Entries that are not locks of this
+   library are not listed. */
 static void B33_the_line_of_a_free_lock_is_listed(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     cf_attempt *waiter = cf_arrive(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER});
@@ -252,9 +253,9 @@ static void B33_the_line_of_a_free_lock_is_listed(cf *f) {
     DO("SET hf:{%s-text} x", f->name);
     DO("SET hf:{%s-%%} x", f->name);
     DO("SET hf:{%s-fence}:f 7", f->name);
-    seen *s = list(f, "*");
+    listed_names *s = list_names(f, "*");
     assert_int_equal(s->count, 2);
-    int at = place(s, cf_name(f, "-free"));
+    int at = find_listed(s, cf_name(f, "-free"));
     assert_true(at >= 0);
     assert_int_equal(s->item[at].info.held, 0);
     assert_int_equal(s->item[at].info.waiting, 1);

@@ -1,21 +1,21 @@
-/* Losing a hold: told in every way there is, exactly once, and never when nothing was lost. */
+/* Losing a hold: it is reported in every way exactly once, and never without a loss. */
 #include "conformance.h"
 
 static const hf_options WAIT = {.wait_ms = CF_WATCHDOG_MS};
 
-/* A hold that is going to be lost, and whoever is told of it. */
-typedef struct victim {
+/* A hold that will be lost, and the record of its on_lost calls. */
+typedef struct lost_victim {
     cf *f;
     hf_hold *hold;
     uint64_t token;
     int fd;
     cf_lost lost;
     int64_t taken_at;
-} victim;
+} lost_victim;
 
-static victim *take_victim(cf *f, int64_t max_hold_ms, uint32_t flags) {
-    victim *v = cf_new(f, sizeof *v);
-    *v = (victim){.f = f, .taken_at = t_now_ms()};
+static lost_victim *take_victim(cf *f, int64_t max_hold_ms, uint32_t flags) {
+    lost_victim *v = cf_new(f, sizeof *v);
+    *v = (lost_victim){.f = f, .taken_at = t_now_ms()};
     int64_t lease_ms = flags ? CF_SHORT_LEASE_MS : CF_KEPT_LEASE_MS;
     v->hold = CF_TAKE(f->a, f->name,
                       &(hf_options){.lease_ms = lease_ms,
@@ -31,8 +31,8 @@ static victim *take_victim(cf *f, int64_t max_hold_ms, uint32_t flags) {
     return v;
 }
 
-/* Every way to be told, and every way to ask afterwards; ends with the victim released. */
-static void check_told(victim *v) {
+/* Checks every report of the loss; ends with the victim released. */
+static void check_told(lost_victim *v) {
     CF_UNTIL(!hf_held(v->hold));
     CF_UNTIL(cf_readable(v->fd));
     CF_UNTIL(atomic_load(&v->lost.calls) > 0);
@@ -56,19 +56,19 @@ static void check_told(victim *v) {
 }
 
 static void B11_a_broken_hold_is_told(cf *f) {
-    victim *v = take_victim(f, 0, 0);
+    lost_victim *v = take_victim(f, 0, 0);
     CF_IS(HF_OK, hf_break(f->b, f->name, 0));
     check_told(v);
 }
 
 static void B11_a_hold_broken_by_its_own_client_is_told(cf *f) {
-    victim *v = take_victim(f, 0, 0);
+    lost_victim *v = take_victim(f, 0, 0);
     CF_IS(HF_OK, hf_break(f->a, f->name, v->token));
     check_told(v);
 }
 
 static void B11_a_lease_that_runs_out_is_told(cf *f) {
-    victim *v = take_victim(f, 0, HF_NO_RENEW);
+    lost_victim *v = take_victim(f, 0, HF_NO_RENEW);
     CF_UNTIL(!hf_held(v->hold));
     assert_true(t_now_ms() - v->taken_at >= CF_SHORT_LEASE_MS * 9 / 10);
     check_told(v);
@@ -76,7 +76,7 @@ static void B11_a_lease_that_runs_out_is_told(cf *f) {
 
 static void F05_max_hold_ends_a_hold_and_is_told(cf *f) {
     enum { MAX_HOLD_MS = 2 * CF_KEPT_LEASE_MS };
-    victim *v = take_victim(f, MAX_HOLD_MS, 0);
+    lost_victim *v = take_victim(f, MAX_HOLD_MS, 0);
     CF_UNTIL(!hf_held(v->hold));
     /* Renewal carried it past its lease, up to the bound. */
     assert_true(t_now_ms() - v->taken_at >= MAX_HOLD_MS * 9 / 10);
@@ -87,7 +87,7 @@ static void B12_asking_late_says_lost(cf *f) {
     hf_hold *hold =
         CF_TAKE(f->a, f->name, &(hf_options){.lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW});
     hf_hold *next = CF_TAKE(f->b, f->name, &WAIT);
-    /* Nobody asked before: the descriptor made now is readable at once. */
+    /* The descriptor is created after the loss, so it is readable at once. */
     CF_UNTIL(hf_why_lost(hold) != NULL);
     assert_int_equal(hf_held(hold), 0);
     assert_int_equal(cf_readable(hf_lost_fd(hold)), 1);
@@ -96,7 +96,7 @@ static void B12_asking_late_says_lost(cf *f) {
 }
 
 static void B12_every_handle_of_a_lost_ownership_says_lost(cf *f) {
-    victim *v = take_victim(f, 0, 0);
+    lost_victim *v = take_victim(f, 0, 0);
     hf_hold *again = CF_TAKE(f->a, f->name, NULL);
     int fd = hf_lost_fd(again);
     assert_int_equal(cf_readable(fd), 0);
@@ -112,7 +112,7 @@ static void B12_every_handle_of_a_lost_ownership_says_lost(cf *f) {
 }
 
 static void B12_after_a_loss_the_same_owner_may_take_it_anew(cf *f) {
-    victim *v = take_victim(f, 0, 0);
+    lost_victim *v = take_victim(f, 0, 0);
     CF_IS(HF_OK, hf_break(f->b, f->name, 0));
     CF_UNTIL(!hf_held(v->hold));
     hf_hold *anew = CF_TAKE(f->a, f->name, &WAIT);
@@ -126,10 +126,10 @@ static void B12_after_a_loss_the_same_owner_may_take_it_anew(cf *f) {
 /* ---- No loss --------------------------------------------------------------------------------- */
 
 static void B10_a_normal_release_is_no_loss(cf *f) {
-    victim *v = take_victim(f, 0, 0);
+    lost_victim *v = take_victim(f, 0, 0);
     hf_hold *ref = hf_ref(v->hold);
     CF_FREE(v->hold);
-    t_sleep_ms(CF_PAST_LEASE_MS); /* whatever its lease could still set off has been set off */
+    t_sleep_ms(CF_PAST_LEASE_MS); /* everything its lease could still cause has happened */
     assert_int_equal(hf_held(ref), 0);
     assert_int_equal(cf_readable(v->fd), 0);
     assert_null(hf_why_lost(ref));
@@ -138,8 +138,9 @@ static void B10_a_normal_release_is_no_loss(cf *f) {
     hf_unref(ref);
 }
 
-/* Release as the lease runs out. If it was released in time nobody is told, and in no case is
-   anybody told once the release has returned; that it was lost the release says itself. */
+/* Release while the lease runs out. After a release in time on_lost is not called. After the
+   release has returned, on_lost is never called. A release that comes too late reports the loss
+   itself. */
 static void B10_a_release_racing_the_deadline_is_not_told_of_afterwards(cf *f) {
     enum { ROUNDS = 8 };
     int64_t lease_ms = t_patience(200);
@@ -152,7 +153,7 @@ static void B10_a_release_racing_the_deadline_is_not_told_of_afterwards(cf *f) {
                                               .flags = HF_NO_RENEW,
                                               .on_lost = cf_on_lost,
                                               .arg = &lost[i]});
-        int64_t early_ms = i % 4; /* from a little before the deadline to just behind it */
+        int64_t early_ms = i % 4; /* from a little before the deadline to just after it */
         while (hf_remaining_ms(hold) > early_ms) {
         }
         int32_t held = hf_held(hold);
@@ -167,7 +168,7 @@ static void B10_a_release_racing_the_deadline_is_not_told_of_afterwards(cf *f) {
 
 /* ---- Inside on_lost -------------------------------------------------------------------------- */
 
-/* What on_lost did with the library, and what came of it. */
+/* What on_lost did with the library, and the results. */
 typedef struct inside {
     hf_client *client;
     const char *other;

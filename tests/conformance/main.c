@@ -1,9 +1,9 @@
 /*
- * conformance STORE [PATTERN | PART/PARTS]: run the cases that apply to a store, or those whose name matches, or every
- * so manyth of them: 1/2 and 2/2 beside each other take half as long.
+ * conformance STORE [PATTERN | PART/PARTS]: run the cases that apply to a store; or those whose
+ * name matches; or one part of them: 1/2 and 2/2 side by side take half as long.
  *
- * The table of stores says what each has, the cases say what they need: that is the whole of which
- * behaviour applies where. A case without needs applies to every store.
+ * The table of stores lists what each store has, and the cases list what they need. This alone
+ * decides which behaviour applies where. A case without needs applies to every store.
  */
 #include "conformance.h"
 
@@ -21,11 +21,11 @@
 
 /* ---- Stores ---------------------------------------------------------------------------------- */
 
-typedef struct store {
+typedef struct tested_store {
     const char *name;
     unsigned has;
     void (*start)(void); /* sets the URLs below */
-    int (*in_line)(const char *name);
+    int (*queue_length)(const char *name);
 } store;
 
 enum { URL_MAX = 512 };
@@ -53,8 +53,8 @@ static void start_memory(void) {
     snprintf(other_url, sizeof other_url, "memory:other");
 }
 
-/* The line is in the process: it is seen by looking, as anybody would. */
-static int in_memory_line(const char *name) {
+/* The queue is in the process, so hf_inspect is the way to see it. */
+static int memory_queue_length(const char *name) {
     hf_client *client = NULL;
     hf_info *info = NULL;
     CF_IS(HF_OK, hf_open(url, NULL, &client));
@@ -71,8 +71,8 @@ static void start_redis_at(const char *(*url_of)(const t_redis *)) {
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
-/* As the user of the documentation, who may do just what it takes; and list, which is apart
-   there, under a prefix that looks like a pattern, too. */
+/* Uses the server user of the documentation, which has only the rights that locking needs. Listing
+   is a separate right there. The prefix looks like a pattern, to show that it is escaped. */
 static void start_redis(void) {
     redis = t_redis_start(NULL);
     snprintf(url, sizeof url, "%s", t_acl_user(redis, "other"));
@@ -80,7 +80,7 @@ static void start_redis(void) {
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
-/* With a replica that has to confirm each grant. */
+/* With a replica that must confirm each grant. */
 static void start_replicas(void) {
     static const char *const config[] = {"repl-diskless-sync-delay 0", NULL};
     char of[64];
@@ -98,13 +98,13 @@ static void start_redis_unix(void) {
     start_redis_at(t_redis_unix_url);
 }
 
-/* A directory for certificates, taken away at the end. */
+/* A directory for certificates, removed at the end. */
 static char certificates[] = "/tmp/hf-conformance-tls-XXXXXX";
 
 static void on_certificates(const char *program) {
     char command[URL_MAX];
     snprintf(command, sizeof command, "%s %s >/dev/null 2>&1", program, certificates);
-    if (system(command) != 0) t_fail("cannot: %s", command);
+    if (system(command) != 0) t_fail("cannot run: %s", command);
 }
 
 static void start_redis_tls(void) {
@@ -122,7 +122,7 @@ static void start_redis_tls(void) {
     snprintf(other_url, sizeof other_url, "%s&prefix=other", url);
 }
 
-/* Looked at by its primary, which stays the one it is. */
+/* Found through Sentinel; no failover happens. */
 static void start_sentinel(void) {
     sentinels = t_sentinel_start(NULL);
     redis = t_sentinel_node(sentinels, t_sentinel_primary(sentinels));
@@ -130,7 +130,7 @@ static void start_sentinel(void) {
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
-/* Servers that have just been started may vote soon: nothing was lost with them. */
+/* Freshly started servers may vote soon: they have lost no data. */
 static void start_quorum(void) {
     nodes = t_nodes_start(3, NULL);
     t_nodes_grow_old(nodes, 2);
@@ -138,7 +138,7 @@ static void start_quorum(void) {
     snprintf(other_url, sizeof other_url, "%s&prefix=other", url);
 }
 
-/* As the user of the documentation, too. */
+/* Also uses the server user of the documentation. */
 static void start_cluster(void) {
     cluster = t_cluster_start(NULL);
     const char *hosts = strstr(t_cluster_url(cluster), "://") + 3;
@@ -151,14 +151,14 @@ static void start_cluster(void) {
     snprintf(other_url, sizeof other_url, "%s?prefix=other", url);
 }
 
-/* What NUMSUB of one channel has answered. */
+/* Whether an answer to PUBSUB NUMSUB reports a subscriber of its one channel. */
 static bool is_heard(redisReply *reply) {
     bool heard = reply->elements == 2 && reply->element[1]->integer > 0;
     freeReplyObject(reply);
     return heard;
 }
 
-static bool listens(t_redis *node, const char *name, const char *entry) {
+static bool is_subscribed(t_redis *node, const char *name, const char *entry) {
     size_t length = strcspn(entry, ":#");
     if (!cluster) return is_heard(t_redis_cmd(node, "PUBSUB NUMSUB hf:c:%b", entry, length));
     redisReply *reply = t_redis_cmd(node, "PUBSUB SHARDNUMSUB hf:{%s}:c:%b", name, entry, length);
@@ -167,21 +167,22 @@ static bool listens(t_redis *node, const char *name, const char *entry) {
     return is_heard(t_redis_cmd(node, "PUBSUB NUMSUB hf:{%s}:c:%b", name, entry, length));
 }
 
-/* Those who listen: others may be passed over. */
-static int in_line_of(t_redis *node, const char *name) {
+/* Counts clients that are subscribed: others may be passed over. */
+static int redis_queue_length(t_redis *node, const char *name) {
     redisReply *line = t_redis_cmd(node, "LRANGE hf:{%s}:q 0 -1", name);
     int count = 0;
-    for (size_t i = 0; i < line->elements; i++) count += listens(node, name, line->element[i]->str);
+    for (size_t i = 0; i < line->elements; i++)
+        count += is_subscribed(node, name, line->element[i]->str);
     freeReplyObject(line);
     return count;
 }
 
-static int in_cluster_line(const char *name) {
-    return in_line_of(t_cluster_node(cluster, t_cluster_owner(cluster, t_cluster_slot(name))),
-                      name);
+static int cluster_queue_length(const char *name) {
+    return redis_queue_length(
+        t_cluster_node(cluster, t_cluster_owner(cluster, t_cluster_slot(name))), name);
 }
 
-/* A directory of its own, taken away at the end by a process that has nothing else to do with it. */
+/* A directory of its own, removed at the end by a process that does nothing else. */
 static char directory[] = "/tmp/hf-conformance-XXXXXX";
 
 static void start_file(void) {
@@ -191,7 +192,7 @@ static void start_file(void) {
 }
 
 /* The names of cases need no encoding. */
-static int in_file_line(const char *name) {
+static int file_queue_length(const char *name) {
     char path[URL_MAX];
     snprintf(path, sizeof path, "%s/lock.hf.%s", directory, name);
     return t_queue_length(path);
@@ -206,35 +207,39 @@ static void remove_directory(void) {
 }
 
 static int in_redis_line(const char *name) {
-    return in_line_of(redis, name);
+    return redis_queue_length(redis, name);
 }
 
-/* Who waits and does not listen yet may be passed over. */
-bool cf_all_listen(const hf_info *info, const char *name) {
-    bool all = !cluster || in_cluster_line(name) == (int)info->waiting;
+/* A waiter without a subscription may still be passed over. */
+bool cf_all_subscribed(const hf_info *info, const char *name) {
+    bool all = !cluster || cluster_queue_length(name) == (int)info->waiting;
     for (uint32_t i = 0; redis && i < info->waiting && i < 64; i++)
-        all = listens(redis, name, info->waiters[i].client) && all;
+        all = is_subscribed(redis, name, info->waiters[i].client) && all;
     return all;
 }
 
 static const store stores[] = {
-    {"memory", CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS, start_memory, in_memory_line},
-    {"file", CF_PROCESSES | CF_LINE | CF_OWN_CLOCK | CF_KINDS | CF_BESIDE | CF_LISTS, start_file,
-     in_file_line},
-    {"redis", CF_PROCESSES | CF_REDIS | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS,
+    {"memory", CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS, start_memory, memory_queue_length},
+    {"file", CF_PROCESSES | CF_QUEUE | CF_OWN_CLOCK | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
+     start_file, file_queue_length},
+    {"redis",
+     CF_PROCESSES | CF_REDIS | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
      start_redis, in_redis_line},
     {"redis-replicas",
-     CF_PROCESSES | CF_REDIS | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS,
+     CF_PROCESSES | CF_REDIS | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
      start_replicas, in_redis_line},
-    {"redis-unix", CF_PROCESSES | CF_REDIS | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS,
+    {"redis-unix",
+     CF_PROCESSES | CF_REDIS | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
      start_redis_unix, in_redis_line},
-    {"redis-tls", CF_PROCESSES | CF_REDIS | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS,
+    {"redis-tls",
+     CF_PROCESSES | CF_REDIS | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
      start_redis_tls, in_redis_line},
-    {"sentinel", CF_PROCESSES | CF_REDIS | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS,
+    {"sentinel",
+     CF_PROCESSES | CF_REDIS | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
      start_sentinel, in_redis_line},
     {"redis-quorum", CF_PROCESSES, start_quorum, NULL},
-    {"cluster", CF_PROCESSES | CF_LEAVES | CF_LINE | CF_KINDS | CF_BESIDE | CF_LISTS, start_cluster,
-     in_cluster_line},
+    {"cluster", CF_PROCESSES | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
+     start_cluster, cluster_queue_length},
 };
 
 #if defined(__SANITIZE_THREAD__)
@@ -254,12 +259,13 @@ static const store *find_store(const char *name) {
 
 /* ---- Cases ----------------------------------------------------------------------------------- */
 
-/* The keys come last: that case empties the server. */
+/* The keys come last, because that case empties the server. */
 static const cf_case *const themes[] = {
-    cf_basics,   cf_waiting,    cf_contention, cf_reentry,  cf_owners,  cf_leases,    cf_loss,
-    cf_breaking, cf_inspecting, cf_processes,  cf_misuse,   cf_names,   cf_options,   cf_errors,
-    cf_closing,  cf_line,       cf_async,      cf_kinds,    cf_readers, cf_upgrade,   cf_permits,
-    cf_many,     cf_latch,      cf_leader,     cf_counting, cf_listing, cf_exporting, cf_keys,
+    cf_basics,   cf_waiting,  cf_contention, cf_reentry,       cf_owners, cf_leases,
+    cf_loss,     cf_breaking, cf_inspecting, cf_processes,     cf_misuse, cf_names,
+    cf_options,  cf_errors,   cf_closing,    cf_queue_order,   cf_async,  cf_kinds,
+    cf_readers,  cf_upgrade,  cf_permits,    cf_multi_acquire, cf_latch,  cf_leader,
+    cf_counting, cf_listing,  cf_exporting,  cf_keys,
 };
 
 enum { CASES_MAX = 512 };
@@ -271,8 +277,8 @@ bool cf_has(unsigned needs) {
     return !(needs & ~under_test->has);
 }
 
-int cf_in_line(const char *name) {
-    return under_test->in_line(name);
+int cf_queue_length(const char *name) {
+    return under_test->queue_length(name);
 }
 
 static void run_case(void **state) {
@@ -291,7 +297,8 @@ static bool is_share(const char *word, share *s) {
     share of;
     char beyond;
     if (sscanf(word, "%u/%u%c", &of.part, &of.parts, &beyond) != 2) return false;
-    if (of.part < 1 || of.part > of.parts) t_fail("there is no part %s", word);
+    if (of.part < 1 || of.part > of.parts)
+        t_fail("no such part: %s; write PART/PARTS, such as 1/2", word);
     *s = of;
     return true;
 }
@@ -302,7 +309,7 @@ static size_t collect_cases(const store *s, share of) {
         for (const cf_case *c = themes[i]; c->name; c++) {
             if (c->needs & ~(s->has | BUILD_HAS)) continue;
             if (applies++ % of.parts != of.part - 1) continue;
-            if (count == CASES_MAX) abort(); /* make room: none may be left out unseen */
+            if (count == CASES_MAX) abort(); /* raise CASES_MAX: no case may be left out silently */
             tests[count++] =
                 (struct CMUnitTest){c->name, run_case, cf_setup, cf_teardown, (void *)(uintptr_t)c};
         }
@@ -341,7 +348,7 @@ int main(int argc, char **argv) {
                 "redis-quorum|cluster [PATTERN | PART/PARTS]\n");
         return 64;
     }
-    setvbuf(stdout, NULL, _IOLBF, 0); /* so that the case that hangs is named */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* so that the output names the case that hangs */
     share of = whole;
     const char *pattern = argc > 2 ? argv[2] : NULL;
     if (pattern && is_share(pattern, &of)) pattern = NULL;

@@ -32,7 +32,7 @@ static void check_stale_release(cf *f, hf_client *client) {
 
 static void F48_a_second_release_never_frees_a_later_holder_s_lock(cf *f) {
     check_stale_release(f, f->b);
-    check_stale_release(f, f->a); /* the very same owner, in a later ownership */
+    check_stale_release(f, f->a); /* the same owner, in a later ownership */
 }
 
 static void F48_the_release_of_a_lost_hold_says_lost_and_frees_nothing(cf *f) {
@@ -72,7 +72,7 @@ static void drop_when_both_are_ready(void *arg) {
     hf_unref(d->hold);
 }
 
-/* Each sees the other's reference, and the last one releases all the same. */
+/* Each thread sees the other's reference, and the last one still releases. */
 static void F48_dropping_the_last_two_references_at_once_releases(cf *f) {
     for (int i = 0; i < 200; i++) {
         drop *d = cf_new(f, sizeof *d);

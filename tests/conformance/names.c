@@ -1,4 +1,4 @@
-/* F50: any name is a lock of its own, or is refused with a reason. */
+/* F50: every name is a separate lock, or is refused with a reason. */
 #include "conformance.h"
 
 static void F50_a_name_that_is_none_is_refused(cf *f) {
@@ -17,7 +17,7 @@ static void F50_a_name_that_is_none_is_refused(cf *f) {
     assert_non_null(strstr(hf_error_detail(), "1024"));
 }
 
-/* Take all names at once as one owner that may not re-enter: two that were one would deadlock. */
+/* Acquire all names at once as one owner that may not re-enter: two equal names would deadlock. */
 static void check_distinct(cf *f, const char *const *names, size_t count) {
     hf_hold **holds = cf_new(f, count * sizeof *holds);
     for (size_t i = 0; i < count; i++) {
@@ -63,7 +63,7 @@ static void F50_long_names_are_distinct_to_the_last_byte(cf *f) {
     const char *names[COUNT];
     for (size_t i = 0; i < COUNT; i++) {
         char *name = cf_new(f, lengths[i] + 1);
-        memset(name, i < 3 ? 'x' : '{', lengths[i]); /* a brace may take more room in the store */
+        memset(name, i < 3 ? 'x' : '{', lengths[i]); /* a brace may take more bytes in the store */
         if (i == 2 || i == 5) name[lengths[i] - 1] = 'y';
         names[i] = name;
     }

@@ -1,7 +1,7 @@
-/* F49: options out of range, options of another version of the header, options of the URL. */
+/* F49: options out of range, options of another version of the header, and options in the URL. */
 #include "conformance.h"
 
-/* ---- Of an acquire --------------------------------------------------------------------------- */
+/* ---- For an acquire -------------------------------------------------------------------------- */
 
 static void F49_options_out_of_range_are_refused(cf *f) {
     static const hf_options bad[] = {
@@ -82,7 +82,7 @@ static void a_newer_caller_is_understood_unless_it_sets_what_is_lacking(cf *f) {
 static void an_older_caller_is_understood(cf *f) {
     hf_options garbage;
     hf_hold *hold = NULL;
-    /* What lies beyond the size is not the caller's to set. */
+    /* Bytes beyond the given size do not belong to the caller's struct. */
     memset(&garbage, 0x5a, sizeof garbage);
     garbage.wait_ms = 0;
     CF_IS(HF_OK, acquire_sized(f, &garbage, sizeof garbage.wait_ms, &hold));
@@ -101,9 +101,9 @@ static void an_older_caller_is_understood(cf *f) {
     CF_FREE(hold);
 }
 
-/* ---- Of a client ----------------------------------------------------------------------------- */
+/* ---- For a client ---------------------------------------------------------------------------- */
 
-/* hf_open fails just so, with no client and a detail. */
+/* hf_open fails with this result, without a client and with a detail. */
 static void check_not_opened(hf_result expected, const char *url, const void *options,
                              size_t size) {
     hf_client *client = (hf_client *)(uintptr_t)0x5a5a;

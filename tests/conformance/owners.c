@@ -1,4 +1,4 @@
-/* Who owns a hold: the thread that took it, or the logical owner it was taken for. */
+/* The owner of a hold: the thread that acquired it, or the logical owner it was acquired for. */
 #include "conformance.h"
 
 static void B24_any_thread_may_release_and_the_owner_stays(cf *f) {
@@ -6,16 +6,16 @@ static void B24_any_thread_may_release_and_the_owner_stays(cf *f) {
     hf_hold *second = CF_TAKE(f->a, f->name, NULL);
     uint64_t token = hf_fence(first);
 
-    CF_IS(HF_OK, cf_release_elsewhere(f, first));
+    CF_IS(HF_OK, cf_release_in_thread(f, first));
     assert_int_equal(hf_held(second), 1);
-    CF_IS(HF_BUSY, cf_elsewhere(f, f->a, f->name, NULL, NULL));
+    CF_IS(HF_BUSY, cf_acquire_in_thread(f, f->a, f->name, NULL, NULL));
     hf_hold *third = CF_TAKE(f->a, f->name, NULL);
     assert_true(hf_fence(third) == token);
 
-    CF_IS(HF_OK, cf_release_elsewhere(f, second));
-    CF_IS(HF_OK, cf_release_elsewhere(f, third));
+    CF_IS(HF_OK, cf_release_in_thread(f, second));
+    CF_IS(HF_OK, cf_release_in_thread(f, third));
     hf_hold *hold;
-    CF_IS(HF_OK, cf_elsewhere(f, f->a, f->name, NULL, &hold));
+    CF_IS(HF_OK, cf_acquire_in_thread(f, f->a, f->name, NULL, &hold));
     assert_true(hf_fence(hold) > token);
     CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
     CF_FREE(hold);
@@ -36,7 +36,7 @@ static void B25_two_owners_in_one_thread_exclude_each_other(cf *f) {
 static void B25_one_owner_in_two_threads_re_enters(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.owner = 7});
     hf_hold *again;
-    CF_IS(HF_OK, cf_elsewhere(f, f->a, f->name, &(hf_options){.owner = 7}, &again));
+    CF_IS(HF_OK, cf_acquire_in_thread(f, f->a, f->name, &(hf_options){.owner = 7}, &again));
     assert_true(hf_fence(again) == hf_fence(hold));
     CF_FREE(hold);
     assert_int_equal(hf_held(again), 1);
@@ -87,7 +87,7 @@ static void B25_fresh_owners_in_one_thread_exclude_each_other(cf *f) {
     CF_REFUSED(HF_TIMEOUT, f->a, f->name, &fresh_waits);
     CF_IS(HF_BUSY, hf_acquire_all(f->a, names, 1, &fresh, &none));
     CF_FREE(hold);
-    hold = CF_TAKE(f->a, f->name, NULL); /* this thread's */
+    hold = CF_TAKE(f->a, f->name, NULL); /* this thread's hold */
     CF_REFUSED(HF_BUSY, f->a, f->name, &fresh);
     CF_FREE(hold);
     CF_IS(HF_OK, hf_acquire_all(f->a, names, 1, &fresh, &hold));
@@ -96,7 +96,7 @@ static void B25_fresh_owners_in_one_thread_exclude_each_other(cf *f) {
     CF_REFUSED(HF_INVALID, f->a, f->name, &named);
 }
 
-/* A task that a scheduler runs on a thread which others share: a goroutine, a coroutine, a fiber. */
+/* A task that a scheduler runs on a shared thread: a goroutine, a coroutine, a fiber. */
 struct task {
     hf_options options;
     hf_hold *hold;
@@ -116,7 +116,7 @@ static void run_a_step(cf *f, struct task *t, int *inside) {
     if (r == HF_OK) assert_int_equal(++*inside, 1);
 }
 
-/* One thread runs a step of each in turn; they release on it, too, and in another order. */
+/* One thread runs a step of each task in turn. The tasks also release on it, in another order. */
 static void take_turns(cf *f, struct task *tasks, int count) {
     enum { STEPS = 60 };
     int inside = 0;
@@ -143,10 +143,10 @@ static void B25_an_owner_is_one_of_its_client(cf *f) {
 
 static void F44_a_hold_outlives_its_thread_and_is_no_other_thread_s(cf *f) {
     hf_hold *hold;
-    CF_IS(HF_OK,
-          cf_elsewhere(f, f->a, f->name, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS}, &hold));
-    /* The ids of ended threads come back at once: none of these may pass for the first. */
-    for (int i = 0; i < 20; i++) CF_IS(HF_BUSY, cf_elsewhere(f, f->a, f->name, NULL, NULL));
+    CF_IS(HF_OK, cf_acquire_in_thread(f, f->a, f->name, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS},
+                                      &hold));
+    /* The ids of ended threads are reused at once: none of these may pass for the first. */
+    for (int i = 0; i < 20; i++) CF_IS(HF_BUSY, cf_acquire_in_thread(f, f->a, f->name, NULL, NULL));
     CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
 
     uint64_t renewed = cf_stats(f->a).renewed;

@@ -1,6 +1,6 @@
 /*
- * Permits (B18): never more are out than there are, all of them can be, and whoever waits for many is
- * not passed by those who want few.
+ * Permits (B18): the permits in use never exceed the capacity, and can reach it. A waiter for many
+ * permits is not passed by waiters for few.
  */
 #include "conformance.h"
 
@@ -37,7 +37,7 @@ static void B18_capacity_is_reached_and_not_passed(cf *f) {
     check_used(f, CAPACITY, CAPACITY, CAPACITY);
     for (uint32_t i = 0; i < CAPACITY; i++) {
         CF_REFUSED(HF_BUSY, f->a, f->name, TRY(1, CAPACITY, 50));
-        CF_REFUSED(HF_BUSY, f->b, f->name, TRY(0, CAPACITY, 50)); /* 0 is one */
+        CF_REFUSED(HF_BUSY, f->b, f->name, TRY(0, CAPACITY, 50)); /* 0 means one */
         CF_FREE(holds[i]);
         CF_REFUSED(HF_BUSY, f->b, f->name, TRY(2, CAPACITY, 50)); /* one is free */
         holds[i] = CF_TAKE(f->b, f->name, TRY(0, CAPACITY, 60 + i));
@@ -94,9 +94,9 @@ static void B18_numbers_that_cannot_be_are_refused(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, NULL));
 }
 
-/* ---- Disagreeing ----------------------------------------------------------------------------- */
+/* ---- Capacities that disagree ---------------------------------------------------------------- */
 
-/* Refused at once, and the detail has both numbers. */
+/* Refused at once, and the detail has both capacities. */
 static void check_disagrees(hf_client *client, const char *name, const hf_options *options) {
     int64_t started = t_now_ms();
     CF_REFUSED(HF_INVALID, client, name, options);
@@ -112,22 +112,22 @@ static void B18_a_capacity_that_disagrees_is_refused(cf *f) {
     check_disagrees(f->b, f->name, WAIT(41, 41));
     assert_int_equal(hf_held(hold), 1);
     check_used(f, 1, 37, 1);
-    assert_int_equal(cf_standing(f->b, f->name), 0);
+    assert_int_equal(cf_queued(f->b, f->name), 0);
     CF_FREE(CF_TAKE(f->b, f->name, TRY(1, 37, 0)));
     CF_FREE(hold);
-    hold = CF_TAKE(f->b, f->name, TRY(1, 41, 0)); /* nobody holds it: fixed anew */
+    hold = CF_TAKE(f->b, f->name, TRY(1, 41, 0)); /* no holders: the capacity is set again */
     check_used(f, 1, 41, 1);
     check_disagrees(f->a, f->name, TRY(1, 37, 0));
     CF_FREE(hold);
 }
 
-/* Also when all are out and it would have to wait, and when it does wait. */
+/* Also when all permits are in use and it would wait, and when it does wait. */
 static void B18_a_capacity_that_disagrees_is_refused_to_who_waits(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, TRY(37, 37, 0));
     cf_attempt *waits = cf_arrive(f, f->b, f->name, WAIT(1, 37));
     check_disagrees(cf_open(f), f->name, WAIT(1, 41));
     check_disagrees(f->a, f->name, PERMITS(1, 41, .owner = 1, .wait_ms = HF_FOREVER));
-    check_disagrees(f->b, f->name, WAIT(1, 41)); /* also behind one of its own client */
+    check_disagrees(f->b, f->name, WAIT(1, 41)); /* also behind a hold of its own client */
     CF_FREE(hold);
     CF_FREE(cf_granted(waits));
 
@@ -144,7 +144,7 @@ static void B18_a_capacity_that_disagrees_is_refused_to_who_waits(cf *f) {
     CF_FREE(three);
 }
 
-/* ---- Beside other kinds ---------------------------------------------------------------------- */
+/* ---- With other kinds ------------------------------------------------------------------------ */
 
 static void B18_permits_keep_all_other_kinds_out(cf *f) {
     static const uint32_t kinds[] = {HF_MUTEX, HF_READ, HF_WRITE, HF_UPGRADABLE};
@@ -173,7 +173,7 @@ static void B18_kinds_wait_for_each_other_in_order_of_arrival(cf *f) {
     cf_attempt *writer = cf_arrive(f, clients[3], f->name, CF_WAIT(HF_WRITE));
     cf_attempt *last = cf_arrive(f, clients[4], f->name, WAIT(1, 3));
     CF_REFUSED(HF_BUSY, clients[5], f->name,
-               TRY(1, 3, 0)); /* two are free, and others were first */
+               TRY(1, 3, 0)); /* two are free, but other waiters were first */
     CF_FREE(hold);
     hold = cf_granted(reader);
     CF_STILL_WAITS(two);
@@ -191,9 +191,9 @@ static void B18_kinds_wait_for_each_other_in_order_of_arrival(cf *f) {
     CF_FREE(cf_granted(last));
 }
 
-/* ---- One release admits one ------------------------------------------------------------------ */
+/* ---- One release admits one waiter ----------------------------------------------------------- */
 
-/* All are out, and some wait: of one client, or each of its own. */
+/* All permits are in use, and some wait: all of one client, or each of its own. */
 static void check_one_by_one(cf *f, bool own_clients) {
     enum { CAPACITY = 3, WAITERS = 5 };
     hf_hold *holds[CAPACITY];
@@ -255,9 +255,10 @@ static void B18_threads_of_a_client_that_fit_enter_together(cf *f) {
     for (int i = 0; i < THREADS; i++) CF_FREE(waiters[i]->hold);
 }
 
-/* ---- Those who want many --------------------------------------------------------------------- */
+/* ---- Waiters for many permits ---------------------------------------------------------------- */
 
-/* A large one waits, though some are free: whoever comes later, for however few, comes after it. */
+/* A waiter for many permits waits although some are free. Later waiters come after it, however few
+   permits they want. */
 static void check_not_passed(cf *f, hf_client *large, hf_client *small) {
     hf_hold *hold = CF_TAKE(f->a, f->name, TRY(1, 4, 0));
     cf_attempt *all = cf_arrive(f, large, f->name, WAIT(4, 4));
@@ -282,17 +283,17 @@ static void B18_who_waits_for_many_is_not_passed_by_who_wants_few(cf *f) {
     check_not_passed(f, f->a, f->a);
 }
 
-typedef struct stream {
+typedef struct permit_stream {
     hf_client *client;
     const char *name;
     uint32_t capacity;
     atomic_int *over;
     atomic_long *taken;
     hf_result failed;
-} stream;
+} permit_stream;
 
 static void keep_taking(void *arg) {
-    stream *s = arg;
+    permit_stream *s = arg;
     while (!atomic_load(s->over) && !cf_over()) {
         hf_hold *hold = NULL;
         hf_result result = hf_acquire(s->client, s->name, WAIT(1, s->capacity), &hold);
@@ -308,18 +309,18 @@ static void keep_taking(void *arg) {
 
 static void B18_who_wants_many_is_not_starved_by_who_wants_few(cf *f) {
     enum { STREAMS = 8, CAPACITY = 4, TURNS = 5 };
-    stream *streams = cf_new(f, STREAMS * sizeof *streams);
+    permit_stream *streams = cf_new(f, STREAMS * sizeof *streams);
     atomic_int *over = cf_new(f, sizeof *over);
     atomic_long *taken = cf_new(f, sizeof *taken);
     cf_thread *threads[STREAMS];
     hf_client *const clients[] = {f->a, f->b, cf_open(f)};
     for (int i = 0; i < STREAMS; i++) {
-        streams[i] = (stream){clients[i % 2], f->name, CAPACITY, over, taken, HF_OK};
+        streams[i] = (permit_stream){clients[i % 2], f->name, CAPACITY, over, taken, HF_OK};
         threads[i] = cf_spawn(f, keep_taking, &streams[i]);
     }
     for (int i = 0; i < TURNS; i++) {
         long before = atomic_load(taken);
-        CF_UNTIL(atomic_load(taken) > before); /* nor they by it */
+        CF_UNTIL(atomic_load(taken) > before); /* and they are not stopped by it */
         hf_hold *hold = CF_TAKE(clients[i % 3], f->name,
                                 PERMITS(CAPACITY, CAPACITY, .wait_ms = CF_WATCHDOG_MS));
         check_used(f, CAPACITY, CAPACITY, 1);
@@ -332,23 +333,23 @@ static void B18_who_wants_many_is_not_starved_by_who_wants_few(cf *f) {
     }
 }
 
-/* ---- A large one that gives up --------------------------------------------------------------- */
+/* ---- A waiter for many that gives up --------------------------------------------------------- */
 
-typedef struct scene {
+typedef struct permit_scene {
     hf_hold *hold;
     hf_client *waiting;
     cf_attempt *large, *same, *other;
-} scene;
+} permit_scene;
 
-static scene set_scene(cf *f, const hf_options *large) {
-    scene s = {.waiting = cf_open(f)};
+static permit_scene set_scene(cf *f, const hf_options *large) {
+    permit_scene s = {.waiting = cf_open(f)};
     s.hold = CF_TAKE(f->a, f->name, TRY(1, 4, 0));
     s.large = cf_arrive(f, s.waiting, f->name, large);
     s.other = cf_arrive(f, f->b, f->name, WAIT(1, 4));
     return s;
 }
 
-static void end_scene(cf *f, scene *s) {
+static void end_scene(cf *f, permit_scene *s) {
     hf_hold *other = cf_granted(s->other), *same = s->same ? cf_granted(s->same) : NULL;
     check_used(f, same ? 3 : 2, 4, same ? 3 : 2);
     CF_FREE(other);
@@ -358,7 +359,7 @@ static void end_scene(cf *f, scene *s) {
 }
 
 static void B18_a_large_one_whose_time_is_up_lets_small_ones_in(cf *f) {
-    scene s = set_scene(f, PERMITS(4, 4, .wait_ms = t_patience(500)));
+    permit_scene s = set_scene(f, PERMITS(4, 4, .wait_ms = t_patience(500)));
     s.same = cf_queue(f, s.waiting, f->name, WAIT(1, 4));
     CF_ENDED(HF_TIMEOUT, s.large);
     end_scene(f, &s);
@@ -366,7 +367,7 @@ static void B18_a_large_one_whose_time_is_up_lets_small_ones_in(cf *f) {
 
 static void B18_a_large_one_that_is_cancelled_lets_small_ones_in(cf *f) {
     hf_cancel *cancel = cf_cancel();
-    scene s = set_scene(f, PERMITS(4, 4, .wait_ms = HF_FOREVER, .cancel = cancel));
+    permit_scene s = set_scene(f, PERMITS(4, 4, .wait_ms = HF_FOREVER, .cancel = cancel));
     s.same = cf_queue(f, s.waiting, f->name, WAIT(1, 4));
     hf_cancel_fire(cancel);
     CF_ENDED(HF_CANCELLED, s.large);
@@ -375,13 +376,13 @@ static void B18_a_large_one_that_is_cancelled_lets_small_ones_in(cf *f) {
 }
 
 static void B18_a_large_one_whose_client_closes_lets_small_ones_in(cf *f) {
-    scene s = set_scene(f, WAIT(4, 4));
+    permit_scene s = set_scene(f, WAIT(4, 4));
     cf_close(f, s.waiting);
     CF_ENDED(HF_CLOSED, s.large);
     end_scene(f, &s);
 }
 
-/* ---- Those of one owner ---------------------------------------------------------------------- */
+/* ---- Permits of one owner -------------------------------------------------------------------- */
 
 static void B18_permits_of_one_owner_are_holds_of_their_own(cf *f) {
     hf_hold *one = CF_TAKE(f->a, f->name, TRY(1, 3, 0));
@@ -393,7 +394,8 @@ static void B18_permits_of_one_owner_are_holds_of_their_own(cf *f) {
     CF_REFUSED(HF_BUSY, f->a, f->name, TRY(1, 3, 0));
     CF_REFUSED(HF_TIMEOUT, f->a, f->name, PERMITS(1, 3, .wait_ms = 300));
     CF_FREE(two);
-    CF_UNTIL(cf_used(f->b, f->name) == 1); /* who has given up may be handed it, and passes it on */
+    /* a waiter that gave up may be granted it, and passes it on */
+    CF_UNTIL(cf_used(f->b, f->name) == 1);
     check_used(f, 1, 3, 1);
     two = CF_TAKE(f->b, f->name, TRY(2, 3, 0));
     CF_FREE(one);
@@ -420,7 +422,7 @@ static void B18_permits_of_a_name_that_its_owner_holds_otherwise_are_a_deadlock(
     }
 }
 
-/* One of them ends, the other stays. */
+/* One hold is lost, the other stays. */
 static void B18_permits_of_one_owner_are_lost_one_by_one(cf *f) {
     cf_lost *lost = cf_new(f, 2 * sizeof *lost);
     hf_hold *holds[2];
@@ -441,7 +443,7 @@ static void B18_permits_of_one_owner_are_lost_one_by_one(cf *f) {
     assert_int_equal(atomic_load(&lost[1].calls), 0);
 }
 
-/* ---- Permits that come back ------------------------------------------------------------------ */
+/* ---- Permits that return --------------------------------------------------------------------- */
 
 static void B18_permits_whose_lease_ends_come_back(cf *f) {
     hf_hold *stays = CF_TAKE(f->a, f->name, PERMITS(1, 4, .lease_ms = CF_KEPT_LEASE_MS));
@@ -473,7 +475,7 @@ static void B26_permits_that_are_broken_are_told_and_come_back(cf *f) {
     CF_STILL_WAITS(last);
     CF_UNTIL(atomic_load(&lost[0].calls) == 1);
     assert_int_equal(hf_held(holds[1]), 1);
-    CF_IS(HF_OK, hf_break(f->a, f->name, 0)); /* all */
+    CF_IS(HF_OK, hf_break(f->a, f->name, 0)); /* all permits */
     CF_FREE(cf_granted(last));
     CF_UNTIL(atomic_load(&lost[1].calls) == 1);
     for (int i = 0; i < 2; i++) CF_IS(HF_LOST, hf_release(holds[i]));
@@ -490,7 +492,7 @@ typedef struct pool {
     atomic_long visits;
 } pool;
 
-static void visit(pool *p, hf_client *client, int first) {
+static void visit_pool(pool *p, hf_client *client, int first) {
     for (int i = 0; i < ROUNDS; i++) {
         int n = 1 + (first + i) % POOL;
         hf_hold *hold = NULL;
@@ -514,12 +516,12 @@ static void check_pool(cf *f, pool *p, int visitors) {
     assert_int_equal(p->visits, visitors * ROUNDS);
     assert_int_equal(p->most, POOL);
     check_used(f, 0, 0, 0);
-    assert_int_equal(cf_standing(f->b, f->name), 0);
+    assert_int_equal(cf_queued(f->b, f->name), 0);
 }
 
 static void run_visitor(void *arg) {
     cf_visitor *v = arg;
-    visit(v->arg, v->client, v->index);
+    visit_pool(v->arg, v->client, v->index);
 }
 
 static void B18_many_threads_and_clients_never_pass_capacity_and_all_finish(cf *f) {
@@ -544,7 +546,7 @@ static void B18_many_threads_of_a_client_never_pass_capacity_and_all_finish(cf *
     check_pool(f, p, THREADS);
 }
 
-/* As many as there are permits are in together: they wait there for each other. */
+/* As many threads as permits are inside together, and wait there for each other. */
 typedef struct meeting {
     hf_client *client;
     const char *name;
@@ -552,7 +554,7 @@ typedef struct meeting {
     hf_result result;
 } meeting;
 
-static void meet(void *arg) {
+static void join_meeting(void *arg) {
     meeting *m = arg;
     hf_hold *hold = NULL;
     m->result = hf_acquire(m->client, m->name, WAIT(1, POOL), &hold);
@@ -569,7 +571,7 @@ static void B18_as_many_as_there_are_permits_are_in_together(cf *f) {
     cf_thread *threads[ALL];
     for (int i = 0; i < ALL; i++) {
         meetings[i] = (meeting){i % 2 ? f->a : f->b, f->name, present, go, HF_OK};
-        threads[i] = cf_spawn(f, meet, &meetings[i]);
+        threads[i] = cf_spawn(f, join_meeting, &meetings[i]);
     }
     CF_UNTIL(atomic_load(present) == POOL);
     CF_UNTIL(cf_stats(f->a).waiting + cf_stats(f->b).waiting == ALL - POOL);
@@ -585,10 +587,10 @@ static void B18_as_many_as_there_are_permits_are_in_together(cf *f) {
 
 /* ---- Processes ------------------------------------------------------------------------------- */
 
-typedef struct stage {
+typedef struct permit_stage {
     pool pool;
     atomic_int ready;
-} stage;
+} permit_stage;
 
 static hf_client *open_in_child(void) {
     hf_client *client = NULL;
@@ -597,16 +599,16 @@ static hf_client *open_in_child(void) {
 }
 
 static int visit_in_child(void *arg) {
-    stage *s = arg;
+    permit_stage *s = arg;
     hf_client *client = open_in_child();
-    visit(&s->pool, client, atomic_fetch_add(&s->ready, 1));
+    visit_pool(&s->pool, client, atomic_fetch_add(&s->ready, 1));
     hf_close(client);
     return 0;
 }
 
 static void B18_processes_never_pass_capacity_and_all_finish(cf *f) {
     enum { PROCESSES = 5 };
-    stage *s = t_shared_new(sizeof *s);
+    permit_stage *s = t_shared_new(sizeof *s);
     t_proc *children[PROCESSES];
     s->pool.name = f->name;
     for (int i = 0; i < PROCESSES; i++) children[i] = t_proc_start(visit_in_child, s);
@@ -617,17 +619,17 @@ static void B18_processes_never_pass_capacity_and_all_finish(cf *f) {
 }
 
 static int hold_in_child(void *arg) {
-    stage *s = arg;
+    permit_stage *s = arg;
     hf_client *client = open_in_child();
     (void)CF_TAKE(client, s->pool.name, PERMITS(2, 4, .lease_ms = CF_KEPT_LEASE_MS));
     (void)CF_TAKE(client, s->pool.name, PERMITS(1, 4, .lease_ms = CF_KEPT_LEASE_MS));
     atomic_store(&s->ready, 1);
     t_sleep_ms(t_patience(CF_WATCHDOG_MS));
-    return 1; /* killed before */
+    return 1; /* not reached: the process is killed */
 }
 
 static void B18_permits_of_a_killed_process_come_back(cf *f) {
-    stage *s = t_shared_new(sizeof *s);
+    permit_stage *s = t_shared_new(sizeof *s);
     s->pool.name = f->name;
     t_proc *child = t_proc_start(hold_in_child, s);
     CF_UNTIL(atomic_load(&s->ready));
@@ -644,9 +646,9 @@ static void B18_permits_of_a_killed_process_come_back(cf *f) {
     t_shared_free(s, sizeof *s);
 }
 
-/* Nobody asks for more meanwhile, which would clear them away. */
+/* No acquire runs meanwhile, which would remove them. */
 static void B27_permits_of_the_dead_are_not_in_use(cf *f) {
-    stage *s = t_shared_new(sizeof *s);
+    permit_stage *s = t_shared_new(sizeof *s);
     s->pool.name = f->name;
     t_proc *child = t_proc_start(hold_in_child, s);
     CF_UNTIL(atomic_load(&s->ready));

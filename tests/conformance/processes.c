@@ -1,32 +1,32 @@
 /*
- * Other processes: that they are excluded, that their death frees their locks, and what a fork does
- * to the clients of its parent.
+ * Other processes: they are excluded, their death frees their locks, and a fork does not share the
+ * parent's clients.
  *
- * Children run as t_proc: they may assert, and share `stage` with the case. A child that is to lock
- * opens a client of its own, for those it inherits are its parent's. It is forked before the case
- * makes threads wherever that will do: the thread sanitizer cannot follow it otherwise.
+ * Children run as t_proc: they may assert, and share `process_stage` with the case. A child that
+ * locks opens its own client, because inherited clients belong to the parent. Where possible it is
+ * forked before the case starts threads, because the thread sanitizer cannot follow it otherwise.
  */
 #include "conformance.h"
 
 #include "t_proc.h"
 
-/* What a case and its child tell each other; in shared memory but for f and hold. */
-typedef struct stage {
+/* Exchanged between a case and its child; in shared memory except f and hold. */
+typedef struct process_stage {
     cf *f;
     hf_hold *hold;
-    cf_room room;
+    cf_section section;
     _Atomic uint64_t token; /* of the child's hold, once it has one */
     atomic_int ready;
     atomic_int go;
-} stage;
+} process_stage;
 
-static stage *new_stage(cf *f) {
-    stage *s = t_shared_new(sizeof *s);
+static process_stage *new_stage(cf *f) {
+    process_stage *s = t_shared_new(sizeof *s);
     s->f = f;
     return s;
 }
 
-static void end_stage(stage *s) {
+static void end_stage(process_stage *s) {
     t_shared_free(s, sizeof *s);
 }
 
@@ -45,25 +45,25 @@ static hf_client *open_in_child(void) {
 enum { PROCESSES = 4, ROUNDS = 25 };
 
 static int visit_in_child(void *arg) {
-    stage *s = arg;
+    process_stage *s = arg;
     hf_client *client = open_in_child();
-    cf_visit(&s->room, client, s->f->name, ROUNDS);
+    cf_visit(&s->section, client, s->f->name, ROUNDS);
     hf_close(client);
     return 0;
 }
 
 static void B13_processes_exclude_each_other_and_all_finish(cf *f) {
-    stage *s = new_stage(f);
+    process_stage *s = new_stage(f);
     t_proc *children[PROCESSES];
     for (int i = 0; i < PROCESSES; i++) children[i] = t_proc_start(visit_in_child, s);
-    cf_visit(&s->room, f->a, f->name, ROUNDS);
+    cf_visit(&s->section, f->a, f->name, ROUNDS);
     for (int i = 0; i < PROCESSES; i++) end_child(children[i]);
-    cf_room_check(&s->room, (PROCESSES + 1) * ROUNDS);
+    cf_section_check(&s->section, (PROCESSES + 1) * ROUNDS);
     end_stage(s);
 }
 
 static int wait_in_child(void *arg) {
-    stage *s = arg;
+    process_stage *s = arg;
     hf_client *client = open_in_child();
     CF_UNTIL(atomic_load(&s->go));
     CF_REFUSED(HF_BUSY, client, s->f->name, NULL);
@@ -76,7 +76,7 @@ static int wait_in_child(void *arg) {
 }
 
 static void B13_a_release_serves_a_waiter_in_another_process(cf *f) {
-    stage *s = new_stage(f);
+    process_stage *s = new_stage(f);
     t_proc *child = t_proc_start(wait_in_child, s);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     uint64_t token = hf_fence(hold);
@@ -93,26 +93,26 @@ static void B13_a_release_serves_a_waiter_in_another_process(cf *f) {
 enum { HUNDRED = 100, HUNDRED_ROUNDS = 3 };
 
 static int visit_among_a_hundred(void *arg) {
-    stage *s = arg;
+    process_stage *s = arg;
     hf_client *client = open_in_child();
-    cf_visit(&s->room, client, s->f->name, HUNDRED_ROUNDS);
+    cf_visit(&s->section, client, s->f->name, HUNDRED_ROUNDS);
     hf_close(client);
     return 0;
 }
 
 static void B08_a_hundred_processes_are_never_two_inside_and_all_finish(cf *f) {
-    stage *s = new_stage(f);
+    process_stage *s = new_stage(f);
     t_proc *children[HUNDRED];
     for (int i = 0; i < HUNDRED; i++) children[i] = t_proc_start(visit_among_a_hundred, s);
     for (int i = 0; i < HUNDRED; i++) end_child(children[i]);
-    cf_room_check(&s->room, HUNDRED * HUNDRED_ROUNDS);
-    assert_int_equal(cf_in_line(f->name), 0);
+    cf_section_check(&s->section, HUNDRED * HUNDRED_ROUNDS);
+    assert_int_equal(cf_queue_length(f->name), 0);
     end_stage(s);
 }
 
 /* ---- B14, F3 --------------------------------------------------------------------------------- */
 
-static hf_hold *hold_in_child(stage *s) {
+static hf_hold *hold_in_child(process_stage *s) {
     hf_hold *hold =
         CF_TAKE(open_in_child(), s->f->name, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS});
     atomic_store(&s->token, hf_fence(hold));
@@ -123,7 +123,7 @@ static hf_hold *hold_in_child(stage *s) {
 
 static int hold_until_killed(void *arg) {
     (void)hold_in_child(arg);
-    return 1; /* unless it was killed before */
+    return 1; /* not reached: the process is killed */
 }
 
 static int hold_and_exit(void *arg) {
@@ -131,8 +131,8 @@ static int hold_and_exit(void *arg) {
     return 0;
 }
 
-/* A child that holds the lock, and a waiter that it keeps waiting for longer than its lease. */
-static cf_attempt *wait_behind_child(stage *s, t_proc_fn *fn, t_proc **child) {
+/* A child that holds the lock, and a waiter that it blocks for longer than its lease. */
+static cf_attempt *wait_behind_child(process_stage *s, t_proc_fn *fn, t_proc **child) {
     *child = t_proc_start(fn, s);
     CF_UNTIL(atomic_load(&s->ready));
     cf_attempt *waiter =
@@ -142,7 +142,7 @@ static cf_attempt *wait_behind_child(stage *s, t_proc_fn *fn, t_proc **child) {
     return waiter;
 }
 
-static void check_inherits(stage *s, cf_attempt *waiter) {
+static void check_inherits(process_stage *s, cf_attempt *waiter) {
     hf_hold *hold = cf_granted(waiter);
     assert_true(hf_fence(hold) > atomic_load(&s->token));
     CF_FREE(hold);
@@ -150,7 +150,7 @@ static void check_inherits(stage *s, cf_attempt *waiter) {
 }
 
 static void B14_a_waiter_gets_the_lock_of_a_killed_process(cf *f) {
-    stage *s = new_stage(f);
+    process_stage *s = new_stage(f);
     t_proc *child;
     cf_attempt *waiter = wait_behind_child(s, hold_until_killed, &child);
     t_proc_kill(child, SIGKILL);
@@ -159,7 +159,7 @@ static void B14_a_waiter_gets_the_lock_of_a_killed_process(cf *f) {
 }
 
 static void B14_a_waiter_gets_the_lock_of_a_process_that_ended(cf *f) {
-    stage *s = new_stage(f);
+    process_stage *s = new_stage(f);
     t_proc *child;
     cf_attempt *waiter = wait_behind_child(s, hold_and_exit, &child);
     atomic_store(&s->go, 1);
@@ -167,7 +167,7 @@ static void B14_a_waiter_gets_the_lock_of_a_process_that_ended(cf *f) {
     check_inherits(s, waiter);
 }
 
-/* Its very first look after SIGCONT must not say held. */
+/* Its very first check after SIGCONT must not report the lock as held. */
 static int wake_up_late(void *arg) {
     hf_hold *hold = hold_in_child(arg);
     assert_int_equal(hf_held(hold), 0);
@@ -178,13 +178,13 @@ static int wake_up_late(void *arg) {
 }
 
 static void F03_a_process_stopped_past_its_lease_wakes_up_without_it(cf *f) {
-    stage *s = new_stage(f);
+    process_stage *s = new_stage(f);
     t_proc *child;
     cf_attempt *waiter = wait_behind_child(s, wake_up_late, &child);
     t_proc_kill(child, SIGSTOP);
     hf_hold *hold = NULL;
     if (!cf_has(CF_OWN_CLOCK)) hold = cf_granted(waiter);
-    t_sleep_ms(CF_PAST_LEASE_MS); /* the lease ends for its holder, whoever keeps the lock */
+    t_sleep_ms(CF_PAST_LEASE_MS); /* the lease ends for its holder, in every store */
     atomic_store(&s->go, 1);
     t_proc_kill(child, SIGCONT);
     end_child(child);
@@ -198,7 +198,7 @@ static void F03_a_process_stopped_past_its_lease_wakes_up_without_it(cf *f) {
 /* ---- F42 ------------------------------------------------------------------------------------- */
 
 static int child_owns_nothing(void *arg) {
-    stage *s = arg;
+    process_stage *s = arg;
     hf_client *client = s->f->a;
     hf_hold *hold = s->hold, *none = hold;
     hf_info *info = NULL;
@@ -220,9 +220,9 @@ static int child_owns_nothing(void *arg) {
     return 0;
 }
 
-/* Drops what it inherited in the other order: the client before its hold. */
+/* Frees what it inherited in the other order: the client before its hold. */
 static int child_closes_first(void *arg) {
-    stage *s = arg;
+    process_stage *s = arg;
     hf_close(s->f->a);
     assert_int_equal(hf_held(s->hold), 0);
     hf_unref(s->hold);
@@ -231,7 +231,7 @@ static int child_closes_first(void *arg) {
 
 static void F42_a_forked_child_owns_nothing_and_its_parent_is_undisturbed(cf *f) {
     cf_lost *lost = cf_new(f, sizeof *lost);
-    stage *s = new_stage(f);
+    process_stage *s = new_stage(f);
     s->hold =
         CF_TAKE(f->a, f->name,
                 &(hf_options){.lease_ms = CF_KEPT_LEASE_MS, .on_lost = cf_on_lost, .arg = lost});
@@ -250,19 +250,20 @@ static void F42_a_forked_child_owns_nothing_and_its_parent_is_undisturbed(cf *f)
 }
 
 static int lock_in_child(void *arg) {
-    stage *s = arg;
+    process_stage *s = arg;
     hf_client *client = open_in_child();
     if (cf_has(CF_PROCESSES))
         CF_REFUSED(HF_BUSY, client, s->f->name, NULL);
     else
-        CF_FREE(CF_TAKE(client, s->f->name, NULL)); /* locks of one process, and this is another */
+        /* the store's locks belong to one process, and this is another */
+        CF_FREE(CF_TAKE(client, s->f->name, NULL));
     CF_FREE(CF_TAKE(client, cf_name(s->f, "-child"), NULL));
     hf_close(client);
     return 0;
 }
 
 static void F42_a_forked_child_may_open_a_client_of_its_own(cf *f) {
-    stage *s = new_stage(f);
+    process_stage *s = new_stage(f);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     end_child(t_proc_start(lock_in_child, s));
     CF_FREE(hold);
@@ -273,7 +274,7 @@ const cf_case cf_processes[] = {
     CF_CASE_NEEDS(B13_processes_exclude_each_other_and_all_finish, CF_PROCESSES),
     CF_CASE_NEEDS(B13_a_release_serves_a_waiter_in_another_process, CF_PROCESSES),
     CF_CASE_NEEDS(B08_a_hundred_processes_are_never_two_inside_and_all_finish,
-                  CF_PROCESSES | CF_LINE),
+                  CF_PROCESSES | CF_QUEUE),
     CF_CASE_NEEDS(B14_a_waiter_gets_the_lock_of_a_killed_process, CF_PROCESSES),
     CF_CASE_NEEDS(B14_a_waiter_gets_the_lock_of_a_process_that_ended, CF_PROCESSES),
     CF_CASE_NEEDS(F03_a_process_stopped_past_its_lease_wakes_up_without_it, CF_PROCESSES),

@@ -1,9 +1,9 @@
 /*
- * Readers and writers (B16): who shares a lock and who is kept out, in which order they come, and
- * that each reader ends for itself.
+ * Readers and writers (B16): which kinds share a lock and which exclude each other, the order in
+ * which they enter, and that each reader ends by itself.
  *
- * That somebody waits is seen in the store's line before the next arrives. That somebody is kept out is
- * tried, never waited for.
+ * A case sees a waiter in the store's queue before the next one arrives. Exclusion is checked by a
+ * try, never by a wait.
  */
 #include "conformance.h"
 
@@ -18,7 +18,7 @@ enum { ALONES = 2 };
 
 enum { READERS = 4 };
 
-/* All are held, each as its own handle. */
+/* All are held, each with its own handle. */
 static void check_readers(hf_hold *const *holds, size_t count) {
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(hf_held(holds[i]), 1);
@@ -26,7 +26,8 @@ static void check_readers(hf_hold *const *holds, size_t count) {
     }
 }
 
-/* Release them one by one: until the last has gone nobody writes, and then above all their tokens. */
+/* Release them one by one. No writer enters before the last one, and the writer has a higher token
+   than all of them. */
 static void free_readers(cf *f, hf_hold *const *holds, size_t count) {
     uint64_t highest = 0;
     for (size_t i = 0; i < count; i++) {
@@ -46,11 +47,11 @@ static void B16_readers_of_a_client_share(cf *f) {
     holds[0] = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     for (uint64_t i = 1; i < READERS - 1; i++)
         holds[i] = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, i));
-    CF_IS(HF_OK, cf_elsewhere(f, f->a, f->name, CF_TRY(HF_READ, 0), &holds[READERS - 1]));
+    CF_IS(HF_OK, cf_acquire_in_thread(f, f->a, f->name, CF_TRY(HF_READ, 0), &holds[READERS - 1]));
     check_readers(holds, READERS);
     hf_info *info = cf_inspect(f->b, f->name);
     assert_int_equal(info->kind, HF_READ);
-    assert_in_range(info->holders, 1, READERS); /* those of a client may share one */
+    assert_in_range(info->holders, 1, READERS); /* readers of one client may share one */
     hf_info_free(info);
     free_readers(f, holds, READERS);
 }
@@ -63,7 +64,7 @@ static void B16_readers_of_many_clients_share(cf *f) {
         holds[READERS + i] = CF_TAKE(client, f->name, CF_TRY(HF_READ, 1));
     }
     check_readers(holds, READERS * 2);
-    for (size_t i = 0; i < READERS; i++) /* tokens of clients are apart */
+    for (size_t i = 0; i < READERS; i++) /* clients have different tokens */
         for (size_t k = 0; k < i; k++) assert_true(hf_fence(holds[i]) != hf_fence(holds[k]));
     assert_in_range(cf_holders(f->b, f->name), READERS, READERS * 2);
     free_readers(f, holds, READERS * 2);
@@ -83,7 +84,7 @@ static void B16_a_thousand_readers_share(cf *f) {
     CF_FREE(cf_granted(writer));
 }
 
-/* What shares a name with readers is readers. */
+/* Only readers share a name with readers. */
 static void B16_readers_keep_all_others_out(cf *f) {
     static const uint32_t kinds[] = {HF_MUTEX, HF_WRITE, HF_PERMITS};
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
@@ -109,7 +110,7 @@ static void B16_a_writer_keeps_everybody_out(cf *f) {
     }
 }
 
-/* ---- The writer waits for the readers --------------------------------------------------------- */
+/* ---- A writer waits for the readers ---------------------------------------------------------- */
 
 /* Readers of two clients, and a writer of `client` that waits for the last of them. */
 static void check_enters_last(cf *f, hf_client *client, uint32_t kind) {
@@ -155,13 +156,13 @@ static void B16_readers_wait_for_the_writer(cf *f) {
     }
 }
 
-/* ---- A waiting writer holds back readers ----------------------------------------------------- */
+/* ---- A waiting writer keeps out later readers ------------------------------------------------ */
 
-/* A reads; a writer of `writing` waits; whoever comes to read now comes after it. */
+/* A reads, and a writer of `writing` waits. Readers that arrive now come after it. */
 static void check_holds_back(cf *f, hf_client *writing, hf_client *reading, uint32_t kind) {
     hf_hold *reader = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     cf_attempt *writer = cf_arrive(f, writing, f->name, CF_WAIT(kind));
-    if (reading == f->a && writing != f->a) CF_HELD_BACK(reading, f->name, CF_TRY(HF_READ, 5));
+    if (reading == f->a && writing != f->a) CF_KEPT_OUT(reading, f->name, CF_TRY(HF_READ, 5));
     CF_REFUSED(HF_BUSY, reading, f->name, CF_TRY(HF_READ, 5));
     CF_REFUSED(HF_TIMEOUT, reading, f->name, CF_OPTIONS(HF_READ, .owner = 5, .wait_ms = 300));
     cf_attempt *late = cf_queue(f, reading, f->name, CF_WAIT(HF_READ));
@@ -180,8 +181,8 @@ static void B16_a_waiting_writer_holds_back_new_readers(cf *f) {
     hf_client *third = cf_open(f), *fourth = cf_open(f);
     for (int w = 0; w < ALONES; w++) {
         check_holds_back(f, third, fourth, ALONE[w]);
-        check_holds_back(f, third, third, ALONE[w]); /* of the writer's client */
-        check_holds_back(f, third, f->a, ALONE[w]);  /* of the reader's */
+        check_holds_back(f, third, third, ALONE[w]); /* in the writer's client */
+        check_holds_back(f, third, f->a, ALONE[w]);  /* in the reader's client */
         check_holds_back(f, f->a, fourth, ALONE[w]);
         check_holds_back(f, f->a, f->a, ALONE[w]);
     }
@@ -213,7 +214,8 @@ static void B16_a_reader_re_enters_past_a_waiting_writer(cf *f) {
 
 enum { LINE_MAX_LENGTH = 10 };
 
-/* Wait for all that may be in together, see that all behind them wait, release them; and so on. */
+/* Wait for all that may be inside together, check that all behind them wait, release them;
+   repeat. */
 static void check_served_in_order(cf_attempt *const *line, size_t count, bool own_clients) {
     uint64_t highest = 0;
     for (size_t i = 0, end; i < count; i = end) {
@@ -257,7 +259,7 @@ static void B16_all_local_readers_of_a_run_enter_together(cf *f) {
     check_served_in_order(line, COUNT, false);
 }
 
-/* The first of a run are of one client, and one is of another: all are in at once. */
+/* The first readers of a group share a client, and one has another: all enter at once. */
 static void B16_runs_of_several_clients_enter_together(cf *f) {
     enum { CLIENTS = 3, THREADS = 3 };
     cf_attempt *waiters[CLIENTS][THREADS];
@@ -290,11 +292,11 @@ static void B16_readers_and_writers_of_clients_are_served_in_order_of_arrival(cf
 }
 
 static void B16_readers_and_writers_of_a_client_are_served_in_order_of_arrival(cf *f) {
-    hf_client *const clients[] = {f->a, f->b}; /* that of the holder, and another */
+    hf_client *const clients[] = {f->a, f->b}; /* the holder's client, and another */
     for (int c = 0; c < 2; c++) {
         cf_attempt *line[MIXED_COUNT];
         hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
-        /* behind a writer of its own client the first may stay back, too */
+        /* behind a writer of its own client the first may be deferred too */
         line[0] = c ? cf_arrive(f, f->b, f->name, CF_WAIT(MIXED[0]))
                     : cf_queue(f, f->a, f->name, CF_WAIT(MIXED[0]));
         for (int i = 1; i < MIXED_COUNT; i++)
@@ -319,23 +321,23 @@ static void B16_the_line_behind_readers_is_served_in_order_of_arrival(cf *f) {
 
 /* ---- A writer that gives up ------------------------------------------------------------------ */
 
-/* A reads, a writer waits, readers wait behind it; how it leaves is up to the case. */
-typedef struct scene {
+/* A reads, a writer waits, and readers wait behind it. Each case decides how the writer leaves. */
+typedef struct reader_scene {
     hf_hold *reader;
     hf_client *writing;
     cf_attempt *writer, *same, *other;
-} scene;
+} reader_scene;
 
-static scene set_scene(cf *f, const hf_options *writer) {
-    scene s = {.writing = cf_open(f)};
+static reader_scene set_scene(cf *f, const hf_options *writer) {
+    reader_scene s = {.writing = cf_open(f)};
     s.reader = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     s.writer = cf_arrive(f, s.writing, f->name, writer);
     s.other = cf_arrive(f, f->b, f->name, CF_WAIT(HF_READ));
     return s;
 }
 
-/* Who waited behind the writer reads now, beside the reader that was there all the time. */
-static void end_scene(cf *f, scene *s) {
+/* The readers behind the writer now read beside the first reader. */
+static void end_scene(cf *f, reader_scene *s) {
     CF_FREE(cf_granted(s->other));
     if (s->same) CF_FREE(cf_granted(s->same));
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0)));
@@ -346,7 +348,7 @@ static void end_scene(cf *f, scene *s) {
 
 static void B16_a_writer_whose_time_is_up_lets_the_readers_in(cf *f) {
     for (int w = 0; w < ALONES; w++) {
-        scene s = set_scene(f, CF_OPTIONS(ALONE[w], .wait_ms = t_patience(500)));
+        reader_scene s = set_scene(f, CF_OPTIONS(ALONE[w], .wait_ms = t_patience(500)));
         s.same = cf_queue(f, s.writing, f->name, CF_WAIT(HF_READ));
         CF_ENDED(HF_TIMEOUT, s.writer);
         end_scene(f, &s);
@@ -356,7 +358,8 @@ static void B16_a_writer_whose_time_is_up_lets_the_readers_in(cf *f) {
 static void B16_a_writer_that_is_cancelled_lets_the_readers_in(cf *f) {
     for (int w = 0; w < ALONES; w++) {
         hf_cancel *cancel = cf_cancel();
-        scene s = set_scene(f, CF_OPTIONS(ALONE[w], .wait_ms = HF_FOREVER, .cancel = cancel));
+        reader_scene s =
+            set_scene(f, CF_OPTIONS(ALONE[w], .wait_ms = HF_FOREVER, .cancel = cancel));
         s.same = cf_queue(f, s.writing, f->name, CF_WAIT(HF_READ));
         hf_cancel_fire(cancel);
         CF_ENDED(HF_CANCELLED, s.writer);
@@ -367,14 +370,14 @@ static void B16_a_writer_that_is_cancelled_lets_the_readers_in(cf *f) {
 
 static void B16_a_writer_whose_client_closes_lets_the_readers_in(cf *f) {
     for (int w = 0; w < ALONES; w++) {
-        scene s = set_scene(f, CF_WAIT(ALONE[w]));
+        reader_scene s = set_scene(f, CF_WAIT(ALONE[w]));
         cf_close(f, s.writing);
         CF_ENDED(HF_CLOSED, s.writer);
         end_scene(f, &s);
     }
 }
 
-/* Of the reader's own client: its other threads go on. */
+/* A writer of the reader's own client: the client's other threads continue. */
 static void B16_a_writer_of_the_reading_client_that_gives_up_lets_readers_in(cf *f) {
     hf_cancel *cancel = cf_cancel();
     hf_hold *reader = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
@@ -390,7 +393,7 @@ static void B16_a_writer_of_the_reading_client_that_gives_up_lets_readers_in(cf 
     hf_cancel_free(cancel);
 }
 
-/* A reader in the middle of the line gives up; the others stay in order. */
+/* A reader in the middle of the queue gives up; the others keep their order. */
 static void B16_a_reader_that_gives_up_leaves_the_order_of_the_others(cf *f) {
     hf_cancel *cancel = cf_cancel();
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
@@ -407,7 +410,8 @@ static void B16_a_reader_that_gives_up_leaves_the_order_of_the_others(cf *f) {
     hf_cancel_free(cancel);
 }
 
-/* Readers of a client wait together: when the one that stands for them leaves, the place is another's. */
+/* Readers of a client wait together: when the one that is queued for them leaves, another takes
+   over its position. */
 static void check_place_taken_over(cf *f, hf_cancel *cancel, const hf_options *leaving,
                                    hf_result how) {
     cf_attempt *line[3];
@@ -433,7 +437,7 @@ static void B16_a_reader_takes_over_the_place_of_one_whose_time_is_up(cf *f) {
     check_place_taken_over(f, NULL, CF_OPTIONS(HF_READ, .wait_ms = t_patience(500)), HF_TIMEOUT);
 }
 
-/* ---- Each ends for itself -------------------------------------------------------------------- */
+/* ---- Each reader ends by itself -------------------------------------------------------------- */
 
 static const hf_options KEPT_READ = {.kind = HF_READ, .lease_ms = CF_KEPT_LEASE_MS};
 static const hf_options ONE_SHORT_READ = {
@@ -441,10 +445,10 @@ static const hf_options ONE_SHORT_READ = {
 
 static void B16_a_dead_reader_expires_while_others_renew(cf *f) {
     cf_lost *lost = cf_new(f, sizeof *lost);
-    hf_options told = KEPT_READ;
-    told.on_lost = cf_on_lost;
-    told.arg = lost;
-    hf_hold *alive = CF_TAKE(f->b, f->name, &told);
+    hf_options with_on_lost = KEPT_READ;
+    with_on_lost.on_lost = cf_on_lost;
+    with_on_lost.arg = lost;
+    hf_hold *alive = CF_TAKE(f->b, f->name, &with_on_lost);
     hf_hold *dead = CF_TAKE(f->a, f->name, &ONE_SHORT_READ);
     assert_int_equal(cf_holders(f->b, f->name), 2);
     cf_attempt *writer = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_WRITE));
@@ -474,7 +478,7 @@ static void B16_a_dead_reader_of_the_same_client_expires_too(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
 }
 
-/* Nobody releases anything: the line goes on when the last lease has ended. */
+/* Nothing is released: the queue moves on when the last lease has ended. */
 static void B16_a_writer_enters_when_the_last_reader_has_died(cf *f) {
     hf_hold *first = CF_TAKE(f->a, f->name, &ONE_SHORT_READ);
     hf_hold *second = CF_TAKE(f->b, f->name, &ONE_SHORT_READ);
@@ -508,7 +512,7 @@ static void B16_a_reader_re_enters(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
 }
 
-/* Readers of a client may share a hold: who is in is known of each of them. */
+/* Readers of a client may share a hold, but the client knows each reader that is inside. */
 static void B16_a_reader_that_left_may_write_after_the_others(cf *f) {
     hf_hold *one = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     hf_hold *two = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 7));
@@ -524,7 +528,7 @@ static void B16_a_reader_that_left_may_write_after_the_others(cf *f) {
     CF_FREE(CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 7)));
 }
 
-/* One owner in two threads (B25): what the one is granted, the other enters. */
+/* One owner in two threads (B25): when one is granted the lock, the other re-enters. */
 static void B25_an_owner_that_waits_in_two_threads_enters_in_both(cf *f) {
     static const uint32_t kinds[] = {HF_MUTEX, HF_READ, HF_WRITE, HF_UPGRADABLE};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -543,7 +547,7 @@ static void B25_an_owner_that_waits_in_two_threads_enters_in_both(cf *f) {
     }
 }
 
-/* It reads now, and in the other thread could only wait for itself. */
+/* The owner reads now, and its other thread could only wait for itself. */
 static void B25_an_owner_that_waits_to_read_and_to_write_is_a_deadlock(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     cf_attempt *reader =
@@ -552,12 +556,13 @@ static void B25_an_owner_that_waits_to_read_and_to_write_is_a_deadlock(cf *f) {
         cf_queue(f, f->b, f->name, CF_OPTIONS(HF_WRITE, .owner = 7, .wait_ms = HF_FOREVER));
     CF_FREE(hold);
     hold = cf_granted(reader);
-    CF_ENDED(HF_DEADLOCK, writer); /* and it holds nobody back any more */
+    CF_ENDED(HF_DEADLOCK, writer); /* and it keeps out no readers any more */
     CF_FREE(CF_TAKE(f->a, f->name, CF_OPTIONS(HF_READ, .wait_ms = CF_GRANT_MS)));
     CF_FREE(hold);
 }
 
-/* One handle's owner leaves, the others stay; and each is told of the loss of what they share. */
+/* One handle's owner leaves, the others stay. Each of them is notified when the shared hold is
+   lost. */
 static void B12_readers_that_share_are_all_told(cf *f) {
     enum { COUNT = 4 };
     cf_lost *lost = cf_new(f, COUNT * sizeof *lost);
@@ -566,7 +571,7 @@ static void B12_readers_that_share_are_all_told(cf *f) {
         holds[i] = CF_TAKE(f->a, f->name,
                            CF_OPTIONS(HF_READ, .owner = i + 1, .lease_ms = CF_KEPT_LEASE_MS,
                                       .on_lost = cf_on_lost, .arg = &lost[i]));
-    CF_FREE(holds[0]); /* whose number it may be */
+    CF_FREE(holds[0]); /* the shared hold may be stored under its acquire id */
     uint64_t renewed = cf_stats(f->a).renewed;
     CF_UNTIL(cf_stats(f->a).renewed >= renewed + 4);
     for (int i = 1; i < COUNT; i++) assert_int_equal(hf_held(holds[i]), 1);
@@ -587,7 +592,7 @@ static void B02_a_reader_that_is_not_to_re_enter_is_a_deadlock(cf *f) {
     CF_FREE(hold);
 }
 
-/* Who excludes everybody reads too: it is one ownership, until its last release. */
+/* A writer may also read: it is one ownership, until its last release. */
 static void B16_an_owner_reads_while_it_writes(cf *f) {
     for (int w = 0; w < ALONES; w++) {
         hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(ALONE[w], 0));
@@ -603,7 +608,7 @@ static void B16_an_owner_reads_while_it_writes(cf *f) {
         CF_REFUSED(HF_BUSY, f->a, f->name, CF_TRY(HF_READ, 1));
         reading = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
         CF_FREE(again);
-        CF_STILL_WAITS(waiter); /* whoever reads last keeps the writers out */
+        CF_STILL_WAITS(waiter); /* the last reader keeps the writers out */
         CF_FREE(reading);
         CF_FREE(cf_granted(waiter));
         CF_FREE(cf_granted(local));
@@ -623,7 +628,7 @@ static void B16_a_reader_that_would_write_is_a_deadlock_at_once(cf *f) {
         if (beside) CF_FREE(beside);
     }
     CF_AT_ONCE(started);
-    assert_int_equal(cf_standing(f->b, f->name), 0); /* and nobody was held up by it */
+    assert_int_equal(cf_queued(f->b, f->name), 0); /* and it delayed nobody */
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0)));
     assert_int_equal(hf_held(hold), 1);
     CF_FREE(hold);
@@ -632,28 +637,28 @@ static void B16_a_reader_that_would_write_is_a_deadlock_at_once(cf *f) {
 
 /* ---- Losing ---------------------------------------------------------------------------------- */
 
-typedef struct victim {
+typedef struct reader_victim {
     hf_client *client;
     hf_hold *hold;
     int fd;
     cf_lost lost;
-} victim;
+} reader_victim;
 
-/* Each under a token of its own: readers whose leases differ share nothing. */
-static victim *take_victim(cf *f, hf_client *client, uint64_t owner) {
-    victim *v = cf_new(f, sizeof *v);
-    hf_options told = KEPT_READ;
-    told.owner = owner;
-    told.lease_ms += (int64_t)owner;
-    told.on_lost = cf_on_lost;
-    told.arg = &v->lost;
+/* Each has its own token: readers with different leases do not share a hold. */
+static reader_victim *take_victim(cf *f, hf_client *client, uint64_t owner) {
+    reader_victim *v = cf_new(f, sizeof *v);
+    hf_options with_on_lost = KEPT_READ;
+    with_on_lost.owner = owner;
+    with_on_lost.lease_ms += (int64_t)owner;
+    with_on_lost.on_lost = cf_on_lost;
+    with_on_lost.arg = &v->lost;
     v->client = client;
-    v->hold = CF_TAKE(client, f->name, &told);
+    v->hold = CF_TAKE(client, f->name, &with_on_lost);
     v->fd = hf_lost_fd(v->hold);
     return v;
 }
 
-static void check_told(victim *v) {
+static void check_told(reader_victim *v) {
     CF_UNTIL(!hf_held(v->hold));
     CF_UNTIL(cf_readable(v->fd));
     CF_UNTIL(atomic_load(&v->lost.calls) == 1);
@@ -663,7 +668,7 @@ static void check_told(victim *v) {
     assert_int_equal(atomic_load(&v->lost.calls), 1);
 }
 
-static void check_untouched(victim *v) {
+static void check_untouched(reader_victim *v) {
     uint64_t renewed = cf_stats(v->client).renewed;
     CF_UNTIL(cf_stats(v->client).renewed >= renewed + 4);
     assert_int_equal(hf_held(v->hold), 1);
@@ -674,8 +679,8 @@ static void check_untouched(victim *v) {
 }
 
 static void B26_a_broken_reader_is_told_and_the_others_are_not(cf *f) {
-    victim *broken = take_victim(f, f->a, 0);
-    victim *same = take_victim(f, f->a, 1), *other = take_victim(f, f->b, 0);
+    reader_victim *broken = take_victim(f, f->a, 0);
+    reader_victim *same = take_victim(f, f->a, 1), *other = take_victim(f, f->b, 0);
     CF_IS(HF_NOT_HELD, hf_break(f->b, f->name, hf_fence(other->hold) + 1));
     CF_IS(HF_OK, hf_break(f->b, f->name, hf_fence(broken->hold)));
     CF_IS(HF_NOT_HELD, hf_break(f->b, f->name, hf_fence(broken->hold)));
@@ -688,7 +693,8 @@ static void B26_a_broken_reader_is_told_and_the_others_are_not(cf *f) {
 }
 
 static void B26_a_break_of_all_is_told_to_every_reader(cf *f) {
-    victim *victims[] = {take_victim(f, f->a, 0), take_victim(f, f->a, 1), take_victim(f, f->b, 0)};
+    reader_victim *victims[] = {take_victim(f, f->a, 0), take_victim(f, f->a, 1),
+                                take_victim(f, f->b, 0)};
     CF_IS(HF_OK, hf_break(f->b, f->name, 0));
     CF_FREE(CF_TAKE(cf_open(f), f->name, CF_TRY(HF_WRITE, 0)));
     for (int i = 0; i < 3; i++) check_told(victims[i]);
@@ -709,19 +715,19 @@ static void B26_a_break_of_the_last_reader_serves_the_writer(cf *f) {
     CF_FREE(hold);
 }
 
-/* ---- Many ------------------------------------------------------------------------------------ */
+/* ---- Many threads ---------------------------------------------------------------------------- */
 
-/* Guarded by the lock alone, and apart from that in nobody's way: processes share it too. */
-typedef struct library {
+/* Guarded by the lock alone, and free of data races itself: processes share it too. */
+typedef struct reader_library {
     const char *name;
     atomic_int readers, writers;
     atomic_int collisions, failures;
-    atomic_int together; /* the most readers that were in at once */
-    atomic_long pages;   /* read and written apart */
+    atomic_int together; /* the most readers inside at once */
+    atomic_long pages;   /* read and written separately */
     atomic_long visits;
-} library;
+} reader_library;
 
-static void read_it(library *l) {
+static void read_it(reader_library *l) {
     int readers = atomic_fetch_add(&l->readers, 1) + 1;
     if (atomic_load(&l->writers)) atomic_fetch_add(&l->collisions, 1);
     if (readers > atomic_load(&l->together)) atomic_store(&l->together, readers);
@@ -731,7 +737,7 @@ static void read_it(library *l) {
     atomic_fetch_sub(&l->readers, 1);
 }
 
-static void write_it(library *l) {
+static void write_it(reader_library *l) {
     if (atomic_fetch_add(&l->writers, 1)) atomic_fetch_add(&l->collisions, 1);
     if (atomic_load(&l->readers)) atomic_fetch_add(&l->collisions, 1);
     long pages = atomic_load(&l->pages);
@@ -740,7 +746,7 @@ static void write_it(library *l) {
     atomic_fetch_sub(&l->writers, 1);
 }
 
-static void visit(library *l, hf_client *client, int rounds, int first) {
+static void visit_library(reader_library *l, hf_client *client, int rounds, int first) {
     for (int i = 0; i < rounds; i++) {
         int turn = first + i;
         uint32_t kind = turn % 4 ? HF_READ : turn % 8 ? HF_WRITE : HF_MUTEX;
@@ -759,10 +765,10 @@ enum { ROUNDS = 24 };
 
 static void run_visitor(void *arg) {
     cf_visitor *v = arg;
-    visit(v->arg, v->client, ROUNDS, v->index);
+    visit_library(v->arg, v->client, ROUNDS, v->index);
 }
 
-static void check_library(library *l, int visitors) {
+static void check_library(reader_library *l, int visitors) {
     assert_int_equal(l->failures, 0);
     assert_int_equal(l->collisions, 0);
     assert_int_equal(l->visits, visitors * ROUNDS);
@@ -771,17 +777,17 @@ static void check_library(library *l, int visitors) {
 
 static void B16_many_readers_and_writers_never_meet_and_all_finish(cf *f) {
     enum { CLIENTS = 4, THREADS = 6 };
-    library *l = cf_new(f, sizeof *l);
+    reader_library *l = cf_new(f, sizeof *l);
     l->name = f->name;
     cf_crowd(f, CLIENTS, THREADS, run_visitor, l);
     check_library(l, CLIENTS * THREADS);
     assert_int_equal(cf_holders(f->a, f->name), 0);
-    assert_int_equal(cf_standing(f->a, f->name), 0);
+    assert_int_equal(cf_queued(f->a, f->name), 0);
 }
 
 static void B16_many_threads_of_a_client_never_meet_and_all_finish(cf *f) {
     enum { THREADS = 24 };
-    library *l = cf_new(f, sizeof *l);
+    reader_library *l = cf_new(f, sizeof *l);
     cf_thread *threads[THREADS];
     l->name = f->name;
     for (int k = 0; k < THREADS; k++) {
@@ -791,20 +797,20 @@ static void B16_many_threads_of_a_client_never_meet_and_all_finish(cf *f) {
     }
     for (int i = 0; i < THREADS; i++) cf_join(threads[i]);
     check_library(l, THREADS);
-    assert_int_equal(cf_standing(f->a, f->name), 0);
+    assert_int_equal(cf_queued(f->a, f->name), 0);
 }
 
-/* A writer that waits is served although readers come without end. */
-typedef struct stream {
+/* A waiting writer is served although readers arrive all the time. */
+typedef struct reader_stream {
     hf_client *client;
     const char *name;
     atomic_int *over;
     atomic_long *read;
     hf_result failed;
-} stream;
+} reader_stream;
 
 static void keep_reading(void *arg) {
-    stream *s = arg;
+    reader_stream *s = arg;
     while (!atomic_load(s->over) && !cf_over()) {
         hf_hold *hold = NULL;
         hf_result result = hf_acquire(s->client, s->name, CF_WAIT(HF_READ), &hold);
@@ -817,18 +823,18 @@ static void keep_reading(void *arg) {
 
 static void B16_a_writer_is_not_starved_by_readers(cf *f) {
     enum { STREAMS = 6, WRITES = 5 };
-    stream *streams = cf_new(f, STREAMS * sizeof *streams);
+    reader_stream *streams = cf_new(f, STREAMS * sizeof *streams);
     atomic_int *over = cf_new(f, sizeof *over);
     atomic_long *read = cf_new(f, sizeof *read);
     cf_thread *threads[STREAMS];
     for (int i = 0; i < STREAMS; i++) {
-        streams[i] = (stream){i % 2 ? f->a : f->b, f->name, over, read, HF_OK};
+        streams[i] = (reader_stream){i % 2 ? f->a : f->b, f->name, over, read, HF_OK};
         threads[i] = cf_spawn(f, keep_reading, &streams[i]);
     }
     hf_client *const writing[] = {f->a, cf_open(f)};
     for (int i = 0; i < WRITES; i++) {
         long before = atomic_load(read);
-        CF_UNTIL(atomic_load(read) > before); /* nor they by it */
+        CF_UNTIL(atomic_load(read) > before); /* and they are not stopped by it */
         CF_FREE(CF_TAKE(writing[i % 2], f->name, CF_OPTIONS(HF_WRITE, .wait_ms = CF_WATCHDOG_MS)));
     }
     atomic_store(over, 1);
@@ -840,17 +846,17 @@ static void B16_a_writer_is_not_starved_by_readers(cf *f) {
 
 /* ---- Processes ------------------------------------------------------------------------------- */
 
-/* What a case and its child tell each other, in shared memory. */
-typedef struct stage {
+/* Exchanged between a case and its child, in shared memory. */
+typedef struct reader_stage {
     const char *name;
-    library library;
+    reader_library library;
     int first;
     _Atomic uint64_t token;
     atomic_int ready, go;
-} stage;
+} reader_stage;
 
-static stage *new_stage(cf *f) {
-    stage *s = t_shared_new(sizeof *s);
+static reader_stage *new_stage(cf *f) {
+    reader_stage *s = t_shared_new(sizeof *s);
     s->name = f->name;
     s->library.name = f->name;
     return s;
@@ -863,7 +869,7 @@ static hf_client *open_in_child(void) {
 }
 
 static int read_in_child(void *arg) {
-    stage *s = arg;
+    reader_stage *s = arg;
     hf_client *client = open_in_child();
     hf_hold *hold = CF_TAKE(client, s->name, CF_OPTIONS(HF_READ, .lease_ms = CF_KEPT_LEASE_MS));
     atomic_store(&s->token, hf_fence(hold));
@@ -875,7 +881,7 @@ static int read_in_child(void *arg) {
 }
 
 static void B16_readers_share_across_processes(cf *f) {
-    stage *s = new_stage(f);
+    reader_stage *s = new_stage(f);
     t_proc *child = t_proc_start(read_in_child, s);
     CF_UNTIL(atomic_load(&s->ready));
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
@@ -892,7 +898,7 @@ static void B16_readers_share_across_processes(cf *f) {
 }
 
 static void B16_a_reader_that_is_killed_expires_while_others_renew(cf *f) {
-    stage *s = new_stage(f);
+    reader_stage *s = new_stage(f);
     t_proc *child = t_proc_start(read_in_child, s);
     CF_UNTIL(atomic_load(&s->ready));
     hf_hold *hold = CF_TAKE(f->a, f->name, &KEPT_READ);
@@ -909,16 +915,16 @@ static void B16_a_reader_that_is_killed_expires_while_others_renew(cf *f) {
 }
 
 static int visit_in_child(void *arg) {
-    stage *s = arg;
+    reader_stage *s = arg;
     hf_client *client = open_in_child();
-    visit(&s->library, client, ROUNDS, 0);
+    visit_library(&s->library, client, ROUNDS, 0);
     hf_close(client);
     return 0;
 }
 
 static void B16_readers_and_writers_of_processes_never_meet_and_all_finish(cf *f) {
     enum { PROCESSES = 5 };
-    stage *s = new_stage(f);
+    reader_stage *s = new_stage(f);
     t_proc *children[PROCESSES];
     for (int i = 0; i < PROCESSES; i++) children[i] = t_proc_start(visit_in_child, s);
     for (int i = 0; i < PROCESSES; i++)
@@ -927,21 +933,21 @@ static void B16_readers_and_writers_of_processes_never_meet_and_all_finish(cf *f
     t_shared_free(s, sizeof *s);
 }
 
-/* A waiting writer that is killed holds nobody up for ever. */
+/* A waiting writer that is killed does not block the others forever. */
 static int wait_in_child(void *arg) {
-    stage *s = arg;
+    reader_stage *s = arg;
     hf_client *client = open_in_child();
     CF_UNTIL(atomic_load(&s->go));
     (void)CF_TAKE(client, s->name, CF_WAIT(HF_WRITE));
-    return 1; /* killed before */
+    return 1; /* not reached: the process is killed */
 }
 
 static void B14_a_waiting_writer_that_is_killed_lets_the_readers_in(cf *f) {
-    stage *s = new_stage(f);
+    reader_stage *s = new_stage(f);
     t_proc *child = t_proc_start(wait_in_child, s);
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     atomic_store(&s->go, 1);
-    CF_UNTIL(cf_stand(f->a, f->name, 1));
+    CF_UNTIL(cf_are_queued(f->a, f->name, 1));
     cf_attempt *reader = cf_arrive(f, f->b, f->name, CF_WAIT(HF_READ));
     t_proc_kill(child, SIGKILL);
     assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 128 + SIGKILL);

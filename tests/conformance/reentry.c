@@ -1,4 +1,4 @@
-/* An owner that takes what it holds: counted re-entry, or a deadlock where that is not wanted. */
+/* An owner that acquires a lock it holds: counted re-entry, or HF_DEADLOCK if it is not allowed. */
 #include "conformance.h"
 
 static const hf_options NOT_REENTRANT = {.flags = HF_NOT_REENTRANT};
@@ -7,7 +7,7 @@ static const hf_options FOREVER = {.wait_ms = HF_FOREVER};
 
 /* ---- B2 -------------------------------------------------------------------------------------- */
 
-/* The second acquire fails at once, and leaves the first as it was. */
+/* The second acquire fails at once, and does not change the first. */
 static void check_deadlock(cf *f, const hf_options *first, const hf_options *second) {
     hf_hold *hold = CF_TAKE(f->a, f->name, first);
     int64_t started = t_now_ms();
@@ -34,7 +34,7 @@ static void B02_a_non_reentrant_acquire_by_another_owner_is_no_deadlock(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, &NOT_REENTRANT);
     CF_REFUSED(HF_BUSY, f->b, f->name, &NOT_REENTRANT);
     CF_REFUSED(HF_BUSY, f->a, f->name, &(hf_options){.owner = 5, .flags = HF_NOT_REENTRANT});
-    CF_IS(HF_BUSY, cf_elsewhere(f, f->a, f->name, &NOT_REENTRANT, NULL));
+    CF_IS(HF_BUSY, cf_acquire_in_thread(f, f->a, f->name, &NOT_REENTRANT, NULL));
     CF_FREE(hold);
 }
 
@@ -42,8 +42,8 @@ static void B02_a_non_reentrant_acquire_by_another_owner_is_no_deadlock(cf *f) {
 
 enum { DEPTH = 3 };
 
-/* Enter DEPTH times, and check what the handles of one ownership have in common. */
-static void enter(cf *f, hf_hold *holds[DEPTH]) {
+/* Enter DEPTH times, and check what the handles of one ownership share. */
+static void enter_repeatedly(cf *f, hf_hold *holds[DEPTH]) {
     for (int i = 0; i < DEPTH; i++) {
         holds[i] = CF_TAKE(f->a, f->name, NULL);
         assert_true(hf_fence(holds[i]) == hf_fence(holds[0]));
@@ -53,7 +53,7 @@ static void enter(cf *f, hf_hold *holds[DEPTH]) {
 
 static void B23_as_many_releases_as_acquires(cf *f) {
     hf_hold *holds[DEPTH];
-    enter(f, holds);
+    enter_repeatedly(f, holds);
     for (int i = 0; i < DEPTH; i++) {
         CF_REFUSED(HF_BUSY, f->b, f->name, NULL);
         for (int k = i; k < DEPTH; k++) assert_int_equal(hf_held(holds[k]), 1);
@@ -64,7 +64,7 @@ static void B23_as_many_releases_as_acquires(cf *f) {
 
 static void B23_a_released_handle_is_not_held_while_its_ownership_is(cf *f) {
     hf_hold *holds[DEPTH];
-    enter(f, holds);
+    enter_repeatedly(f, holds);
     hf_hold *ref = hf_ref(holds[1]);
     CF_FREE(holds[1]);
     assert_int_equal(hf_held(ref), 0);
@@ -79,7 +79,7 @@ static void B23_a_released_handle_is_not_held_while_its_ownership_is(cf *f) {
 
 static void B23_the_count_shows_to_whoever_inspects(cf *f) {
     hf_hold *holds[DEPTH];
-    enter(f, holds);
+    enter_repeatedly(f, holds);
     for (uint32_t left = DEPTH; left > 0; left--) {
         CF_UNTIL(cf_count(f->b, f->name) == left);
         assert_true(cf_token(f->b, f->name) == hf_fence(holds[left - 1]));
@@ -116,7 +116,7 @@ static void B23_a_re_entered_ownership_keeps_its_lease_and_bound(cf *f) {
 
 static void B23_a_new_ownership_after_the_last_release_has_a_new_token(cf *f) {
     hf_hold *holds[DEPTH];
-    enter(f, holds);
+    enter_repeatedly(f, holds);
     uint64_t token = hf_fence(holds[0]);
     for (int i = 0; i < DEPTH; i++) CF_FREE(holds[i]);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);

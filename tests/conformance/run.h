@@ -1,10 +1,10 @@
-/* How the cases are run: one after another (run.c), or each many times over (tests/oom). */
+/* How the cases run: one after another (run.c), or each many times (tests/oom). */
 #ifndef CF_RUN_H
 #define CF_RUN_H
 
 #include "conformance.h"
 
-/* Those whose name matches, all if the pattern is NULL. What main returns. */
+/* Run the cases whose name matches the pattern, or all if it is NULL. Returns main's exit code. */
 int cf_run(const char *store, const struct CMUnitTest *tests, size_t count, CMFixtureFunction start,
            CMFixtureFunction stop, const char *pattern);
 

@@ -1,6 +1,6 @@
 /*
- * Upgradable readers (B17): beside readers and beside nobody else, up to a writer's hold without
- * letting go, and down again.
+ * Upgradable readers (B17): they share the lock with plain readers only, can become a writer
+ * without releasing, and can downgrade again.
  */
 #include "conformance.h"
 
@@ -10,7 +10,7 @@
 
 static const hf_options KEPT_UPGRADABLE = {.kind = HF_UPGRADABLE, .lease_ms = CF_KEPT_LEASE_MS};
 
-/* ---- An hf_upgrade that waits ----------------------------------------------------------------- */
+/* ---- An hf_upgrade that waits ---------------------------------------------------------------- */
 
 typedef struct upgrading {
     hf_hold *hold;
@@ -30,7 +30,7 @@ static void run_upgrade(void *arg) {
     atomic_store(&u->over, 1);
 }
 
-/* Begin, and wait until it waits: from then on nobody comes to read. */
+/* Start an upgrade, and return when it waits: from then on no new reader enters. */
 static upgrading *begin_upgrade(cf *f, hf_client *client, hf_hold *hold, int64_t wait_ms) {
     uint64_t before = cf_stats(client).waiting;
     upgrading *u = cf_new(f, sizeof *u);
@@ -38,19 +38,19 @@ static upgrading *begin_upgrade(cf *f, hf_client *client, hf_hold *hold, int64_t
     u->wait_ms = wait_ms;
     u->thread = cf_spawn(f, run_upgrade, u);
     CF_UNTIL(cf_stats(client).waiting == before + 1);
-    CF_UNTIL(!cf_could(client, f->name, CF_TRY(HF_READ, 77)));
+    CF_UNTIL(!cf_can_acquire(client, f->name, CF_TRY(HF_READ, 77)));
     return u;
 }
 
 #define ENDED(expected, u) \
-    (ended(u), cf_is((expected), (u)->result, (u)->detail, __FILE__, __LINE__))
+    (check_ended(u), cf_is((expected), (u)->result, (u)->detail, __FILE__, __LINE__))
 
-static void ended(upgrading *u) {
+static void check_ended(upgrading *u) {
     cf_join(u->thread);
     if (u->result != HF_OK) assert_true(*u->detail);
 }
 
-/* As cf_granted: nothing is in its way any more. */
+/* As cf_granted: nothing blocks the upgrade any more. */
 #define UPGRADED(u)                                         \
     do {                                                    \
         T_WAIT_UNTIL(atomic_load(&(u)->over), CF_GRANT_MS); \
@@ -61,7 +61,7 @@ static hf_hold *take_upgradable(cf *f, hf_client *client) {
     return CF_TAKE(client, f->name, CF_TRY(HF_UPGRADABLE, 0));
 }
 
-/* It is a writer's: nobody else is in, and its kind shows. */
+/* The hold is a writer's: nobody else is inside, and hf_inspect shows the kind. */
 static void check_writes(cf *f, hf_hold *hold) {
     assert_int_equal(hf_held(hold), 1);
     CF_REFUSED(HF_BUSY, f->a, f->name, CF_TRY(HF_READ, 88));
@@ -73,7 +73,7 @@ static void check_writes(cf *f, hf_hold *hold) {
     hf_info_free(info);
 }
 
-/* It is upgradable: readers come, nobody else does. */
+/* The hold is upgradable: readers can enter, other kinds cannot. */
 static void check_upgradable(cf *f, hf_hold *hold) {
     assert_int_equal(hf_held(hold), 1);
     hf_client *const clients[] = {f->a, f->b};
@@ -86,7 +86,7 @@ static void check_upgradable(cf *f, hf_hold *hold) {
     }
 }
 
-/* ---- Beside others --------------------------------------------------------------------------- */
+/* ---- With other holders ---------------------------------------------------------------------- */
 
 static void B17_an_upgradable_reader_is_beside_readers_and_not_beside_another(cf *f) {
     hf_hold *before = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
@@ -108,7 +108,7 @@ static void B17_the_next_upgradable_reader_enters_after_it(cf *f) {
         hf_hold *hold = take_upgradable(f, f->a);
         cf_attempt *next = cf_arrive(f, clients[i], f->name, CF_WAIT(HF_UPGRADABLE));
         CF_FREE(hold);
-        hold = cf_granted(next); /* beside the reader, which is still there */
+        hold = cf_granted(next); /* beside the reader, which is still inside */
         assert_int_equal(cf_holders(f->b, f->name), 2);
         check_upgradable(f, hold);
         CF_FREE(hold);
@@ -128,7 +128,7 @@ static void B17_a_waiting_writer_holds_back_an_upgradable_reader(cf *f) {
     CF_FREE(cf_granted(late));
 }
 
-/* First come, first served: who comes to read stands behind an upgradable reader that waits. */
+/* In order of arrival: later readers queue behind a waiting upgradable reader. */
 static void B17_a_waiting_upgradable_reader_holds_back_later_ones(cf *f) {
     hf_hold *hold = take_upgradable(f, f->a);
     cf_attempt *next = cf_arrive(f, f->b, f->name, CF_WAIT(HF_UPGRADABLE));
@@ -142,7 +142,7 @@ static void B17_a_waiting_upgradable_reader_holds_back_later_ones(cf *f) {
     CF_FREE(beside);
 }
 
-/* ---- Up -------------------------------------------------------------------------------------- */
+/* ---- Upgrade --------------------------------------------------------------------------------- */
 
 static void B17_an_upgrade_without_readers_is_done_at_once(cf *f) {
     static const int64_t waits[] = {0, 1000, HF_FOREVER, INT64_MAX};
@@ -155,7 +155,7 @@ static void B17_an_upgrade_without_readers_is_done_at_once(cf *f) {
         assert_true(hf_fence(hold) > token);
         check_writes(f, hold);
         token = hf_fence(hold);
-        CF_IS(HF_OK, hf_upgrade(hold, waits[i])); /* it is one already */
+        CF_IS(HF_OK, hf_upgrade(hold, waits[i])); /* it is a writer already */
         assert_true(hf_fence(hold) == token);
         CF_FREE(hold);
         hf_hold *next = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
@@ -172,8 +172,8 @@ static void B17_an_upgrade_waits_for_the_readers(cf *f) {
     upgrading *u = begin_upgrade(f, f->a, hold, HF_FOREVER);
     assert_int_equal(hf_held(hold), 1);
     assert_true(hf_fence(hold) == token);
-    CF_HELD_BACK(f->b, f->name, CF_TRY(HF_READ, 1));
-    hf_hold *again = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0)); /* who is in re-enters */
+    CF_KEPT_OUT(f->b, f->name, CF_TRY(HF_READ, 1));
+    hf_hold *again = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0)); /* the owner inside re-enters */
     CF_FREE(again);
     CF_FREE(local);
     assert_int_equal(atomic_load(&u->over), 0);
@@ -185,7 +185,7 @@ static void B17_an_upgrade_waits_for_the_readers(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
 }
 
-/* Readers that come meanwhile wait until the writer has left. */
+/* Readers that arrive meanwhile wait until the writer has left. */
 static void B17_readers_that_come_meanwhile_enter_after_the_upgraded(cf *f) {
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
     hf_hold *hold = take_upgradable(f, f->a);
@@ -206,7 +206,7 @@ static void B17_readers_that_come_meanwhile_enter_after_the_upgraded(cf *f) {
 
 static void B17_an_upgrade_goes_before_a_writer_in_line(cf *f) {
     hf_client *const writing[] = {f->a, f->b};
-    for (int i = 0; i < 2; i++) { /* of the same client, and of another */
+    for (int i = 0; i < 2; i++) { /* in the same client, and in another */
         hf_client *third = cf_open(f);
         hf_hold *reader = CF_TAKE(third, f->name, CF_TRY(HF_READ, 0));
         hf_hold *hold = take_upgradable(f, f->a);
@@ -244,13 +244,13 @@ static void B17_an_upgrade_that_does_not_wait_is_busy_beside_a_reader(cf *f) {
     assert_string_not_equal(hf_error_detail(), "");
     assert_true(hf_fence(hold) == token);
     check_upgradable(f, hold);
-    assert_int_equal(cf_standing(f->b, f->name), 0);
+    assert_int_equal(cf_queued(f->b, f->name), 0);
     CF_FREE(reader);
     CF_IS(HF_OK, hf_upgrade(hold, 0));
     CF_FREE(hold);
 }
 
-/* Whatever comes of it, the hold stays as it was, and the line goes on. */
+/* Whatever the result, the hold does not change, and the queue moves on. */
 static void B17_an_upgrade_whose_time_is_up_leaves_all_as_it_was(cf *f) {
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
     hf_hold *hold = take_upgradable(f, f->a);
@@ -266,15 +266,15 @@ static void B17_an_upgrade_whose_time_is_up_leaves_all_as_it_was(cf *f) {
     CF_FREE(two);
     assert_true(hf_fence(hold) == token);
     check_upgradable(f, hold);
-    assert_int_equal(cf_standing(f->b, f->name), 0);
+    assert_int_equal(cf_queued(f->b, f->name), 0);
     CF_FREE(reader);
-    CF_IS(HF_OK, hf_upgrade(hold, 0)); /* and may be upgraded yet */
+    CF_IS(HF_OK, hf_upgrade(hold, 0)); /* and it can still be upgraded */
     assert_true(hf_fence(hold) > token);
     check_writes(f, hold);
     CF_FREE(hold);
 }
 
-/* It goes before a writer only while it waits. */
+/* The upgrade precedes a writer only while it waits. */
 static void B17_after_a_timeout_a_writer_still_waits_in_its_place(cf *f) {
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
     hf_hold *hold = take_upgradable(f, f->a);
@@ -284,13 +284,13 @@ static void B17_after_a_timeout_a_writer_still_waits_in_its_place(cf *f) {
     CF_STILL_WAITS(writer);
     assert_int_equal(hf_held(hold), 1);
     CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_READ, 0));
-    CF_IS(HF_OK, hf_upgrade(hold, 0)); /* past the writer */
+    CF_IS(HF_OK, hf_upgrade(hold, 0)); /* before the writer */
     CF_STILL_WAITS(writer);
     CF_FREE(hold);
     CF_FREE(cf_granted(writer));
 }
 
-/* ---- What cannot be upgraded ----------------------------------------------------------------- */
+/* ---- Holds that cannot be upgraded ----------------------------------------------------------- */
 
 static void B17_an_upgrade_of_a_plain_reader_is_a_deadlock(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
@@ -360,7 +360,8 @@ static void B17_what_has_ended_is_neither_upgraded_nor_downgraded(cf *f) {
     hold = take_upgradable(f, f->a);
     CF_IS(HF_OK, hf_break(f->b, f->name, 0));
     hf_hold *next = CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0));
-    CF_IS(HF_LOST, hf_upgrade(hold, HF_FOREVER)); /* the store knows before its keeper does */
+    /* the store knows before the background thread does */
+    CF_IS(HF_LOST, hf_upgrade(hold, HF_FOREVER));
     CF_IS(HF_LOST, hf_upgrade(hold, 0));
     CF_IS(HF_LOST, hf_downgrade(hold));
     CF_IS(HF_LOST, hf_release(hold));
@@ -381,15 +382,15 @@ static void B17_what_has_ended_is_neither_upgraded_nor_downgraded(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_MUTEX, 0)));
 }
 
-/* ---- What may end while it waits ------------------------------------------------------------- */
+/* ---- Holds that end during the wait ---------------------------------------------------------- */
 
 static void B17_an_upgrade_of_a_hold_that_is_lost_meanwhile_says_so(cf *f) {
     cf_lost *lost = cf_new(f, sizeof *lost);
-    hf_options told = KEPT_UPGRADABLE;
-    told.on_lost = cf_on_lost;
-    told.arg = lost;
+    hf_options with_on_lost = KEPT_UPGRADABLE;
+    with_on_lost.on_lost = cf_on_lost;
+    with_on_lost.arg = lost;
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
-    hf_hold *hold = CF_TAKE(f->a, f->name, &told);
+    hf_hold *hold = CF_TAKE(f->a, f->name, &with_on_lost);
     upgrading *u = begin_upgrade(f, f->a, hold, HF_FOREVER);
     CF_IS(HF_OK, hf_break(f->b, f->name, hf_fence(hold)));
     ENDED(HF_LOST, u);
@@ -409,12 +410,13 @@ static void B17_an_upgrade_of_a_hold_whose_lease_ends_says_so(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, &dying);
     upgrading *u = begin_upgrade(f, f->a, hold, HF_FOREVER);
     ENDED(HF_LOST, u);
-    CF_UNTIL(cf_could(f->b, f->name, CF_TRY(HF_UPGRADABLE, 1)));
+    CF_UNTIL(cf_can_acquire(f->b, f->name, CF_TRY(HF_UPGRADABLE, 1)));
     CF_FREE(reader);
     CF_IS(HF_LOST, hf_release(hold));
 }
 
-/* What is left of it in line does no harm to whoever comes next: the reader's release, or an acquire. */
+/* The queue entry that remains does not block the next operation: the reader's release, or an
+   acquire. */
 static void B17_a_dead_hold_s_upgrade_is_in_nobody_s_way(cf *f) {
     for (int both = 0; both < 2; both++) {
         hf_options dying = KEPT_UPGRADABLE, reading = {.kind = HF_READ};
@@ -465,19 +467,19 @@ static void B17_a_release_ends_an_upgrade_that_waits(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
 }
 
-/* The wait is longer than the hold's lease, which is renewed meanwhile and afterwards. */
+/* The wait is longer than the hold's lease, which is renewed during and after it. */
 static void B15_renewal_keeps_a_hold_that_waits_for_its_upgrade(cf *f) {
     cf_lost *lost = cf_new(f, sizeof *lost);
-    hf_options told = KEPT_UPGRADABLE;
-    told.on_lost = cf_on_lost;
-    told.arg = lost;
+    hf_options with_on_lost = KEPT_UPGRADABLE;
+    with_on_lost.on_lost = cf_on_lost;
+    with_on_lost.arg = lost;
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
-    hf_hold *hold = CF_TAKE(f->a, f->name, &told);
+    hf_hold *hold = CF_TAKE(f->a, f->name, &with_on_lost);
     upgrading *u = begin_upgrade(f, f->a, hold, HF_FOREVER);
     uint64_t renewed = cf_stats(f->a).renewed;
     CF_UNTIL(cf_stats(f->a).renewed >= renewed + 4);
     assert_int_equal(hf_held(hold), 1);
-    CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_READ, 1)); /* it waits on, renewed or not */
+    CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_READ, 1)); /* it still waits, renewed or not */
     assert_int_equal(atomic_load(&u->over), 0);
     CF_FREE(reader);
     UPGRADED(u);
@@ -507,20 +509,20 @@ static void B17_an_upgrade_is_served_when_the_last_reader_has_died(cf *f) {
 
 static void B26_a_broken_upgraded_hold_is_told(cf *f) {
     cf_lost *lost = cf_new(f, sizeof *lost);
-    hf_options told = KEPT_UPGRADABLE;
-    told.on_lost = cf_on_lost;
-    told.arg = lost;
-    hf_hold *hold = CF_TAKE(f->a, f->name, &told);
+    hf_options with_on_lost = KEPT_UPGRADABLE;
+    with_on_lost.on_lost = cf_on_lost;
+    with_on_lost.arg = lost;
+    hf_hold *hold = CF_TAKE(f->a, f->name, &with_on_lost);
     uint64_t old = hf_fence(hold);
     CF_IS(HF_OK, hf_upgrade(hold, 0));
-    CF_IS(HF_NOT_HELD, hf_break(f->b, f->name, old)); /* that token is no more */
+    CF_IS(HF_NOT_HELD, hf_break(f->b, f->name, old)); /* that token is no longer valid */
     CF_IS(HF_OK, hf_break(f->b, f->name, hf_fence(hold)));
     CF_UNTIL(atomic_load(&lost->calls) == 1);
     assert_true(atomic_load(&lost->token) == hf_fence(hold));
     CF_IS(HF_LOST, hf_release(hold));
 }
 
-/* ---- Down ------------------------------------------------------------------------------------ */
+/* ---- Downgrade ------------------------------------------------------------------------------- */
 
 static void B17_a_downgraded_writer_is_a_reader(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
@@ -532,14 +534,15 @@ static void B17_a_downgraded_writer_is_a_reader(cf *f) {
     CF_FREE(CF_TAKE(f->a, f->name, CF_TRY(HF_UPGRADABLE, 1)));
     CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_WRITE, 0));
     CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_MUTEX, 0));
-    CF_IS(HF_DEADLOCK, hf_upgrade(hold, HF_FOREVER)); /* a plain one */
+    CF_IS(HF_DEADLOCK, hf_upgrade(hold, HF_FOREVER)); /* a plain reader */
     CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_WAIT(HF_WRITE));
     CF_IS(HF_OK, hf_downgrade(hold));
     CF_FREE(hold);
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
 }
 
-/* Readers first, a writer behind them: they read beside what was a writer, and it waits for all. */
+/* Readers are first, a writer behind them: the readers enter beside the downgraded hold, and the
+   writer waits for all of them. */
 static void B17_a_downgrade_lets_readers_in_and_no_writer(cf *f) {
     hf_client *const reading[] = {f->a, f->b};
     for (int i = 0; i < 2; i++) {
@@ -553,7 +556,7 @@ static void B17_a_downgrade_lets_readers_in_and_no_writer(cf *f) {
         CF_STILL_WAITS(writer);
         assert_true(hf_held(hold) && hf_held(beside));
         assert_int_equal(cf_holders(f->b, f->name), 2);
-        CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_READ, 9)); /* the writer was before it */
+        CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_READ, 9)); /* the writer was first */
         CF_FREE(hold);
         CF_STILL_WAITS(writer);
         CF_FREE(beside);
@@ -561,7 +564,7 @@ static void B17_a_downgrade_lets_readers_in_and_no_writer(cf *f) {
     }
 }
 
-/* A writer first: it waits for the one that reads on, and who comes later waits for it. */
+/* A writer is first: it waits for the downgraded hold, and later arrivals wait for the writer. */
 static void B17_a_downgrade_leaves_the_line_in_order(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
     cf_attempt *writer = cf_arrive(f, f->b, f->name, CF_WAIT(HF_WRITE));
@@ -590,7 +593,7 @@ static void B17_a_downgrade_of_the_upgraded_is_upgradable_again(cf *f) {
         CF_IS(HF_OK, hf_downgrade(hold));
         assert_true(hf_fence(hold) == token);
         check_upgradable(f, hold);
-        CF_IS(HF_OK, hf_downgrade(hold)); /* it is a reader's */
+        CF_IS(HF_OK, hf_downgrade(hold)); /* it is a reader */
         check_upgradable(f, hold);
     }
     CF_FREE(hold);
@@ -636,10 +639,10 @@ static void B17_all_handles_of_an_ownership_change_together(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
 }
 
-/* What is held covers what is asked for: re-entered. */
+/* The held kind covers the requested kind: the owner re-enters. */
 static void B17_an_owner_re_enters_what_its_hold_covers(cf *f) {
     static const struct {
-        uint32_t held, asked;
+        uint32_t held, wanted;
     } covered[] = {
         {HF_WRITE, HF_WRITE},           {HF_WRITE, HF_UPGRADABLE}, {HF_WRITE, HF_READ},
         {HF_UPGRADABLE, HF_UPGRADABLE}, {HF_UPGRADABLE, HF_READ},  {HF_READ, HF_READ},
@@ -647,7 +650,7 @@ static void B17_an_owner_re_enters_what_its_hold_covers(cf *f) {
     for (size_t i = 0; i < sizeof covered / sizeof *covered; i++) {
         hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(covered[i].held, 0));
         cf_attempt *writer = cf_arrive(f, f->b, f->name, CF_WAIT(HF_WRITE));
-        hf_hold *again = CF_TAKE(f->a, f->name, CF_WAIT(covered[i].asked));
+        hf_hold *again = CF_TAKE(f->a, f->name, CF_WAIT(covered[i].wanted));
         assert_true(hf_fence(again) == hf_fence(hold));
         CF_FREE(hold);
         CF_STILL_WAITS(writer);
@@ -656,10 +659,10 @@ static void B17_an_owner_re_enters_what_its_hold_covers(cf *f) {
     }
 }
 
-/* What it does not cover could only wait for itself: hf_upgrade is the way up. */
+/* The held kind does not cover the request, so it would wait for itself: hf_upgrade is the way. */
 static void B17_an_owner_that_asks_for_more_than_it_has_is_a_deadlock(cf *f) {
     static const struct {
-        uint32_t held, asked;
+        uint32_t held, wanted;
     } more[] = {
         {HF_READ, HF_WRITE},
         {HF_READ, HF_MUTEX},
@@ -670,8 +673,8 @@ static void B17_an_owner_that_asks_for_more_than_it_has_is_a_deadlock(cf *f) {
         hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(more[i].held, 0));
         hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
         int64_t started = t_now_ms();
-        CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_TRY(more[i].asked, 0));
-        CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_WAIT(more[i].asked));
+        CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_TRY(more[i].wanted, 0));
+        CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_WAIT(more[i].wanted));
         CF_AT_ONCE(started);
         assert_int_equal(hf_held(hold), 1);
         CF_FREE(reader);
@@ -689,7 +692,7 @@ static void B17_what_is_re_entered_after_an_upgrade_is_a_writer_s(cf *f) {
     CF_FREE(writing);
 }
 
-/* Any thread may do it, as it may release. */
+/* Any thread may upgrade, just as any thread may release. */
 static void B24_any_thread_may_upgrade(cf *f) {
     hf_hold *hold = take_upgradable(f, f->a);
     upgrading *u = cf_new(f, sizeof *u);
@@ -701,7 +704,7 @@ static void B24_any_thread_may_upgrade(cf *f) {
     CF_FREE(hold);
 }
 
-/* Two at once: both are told that it is a writer's. */
+/* Two upgrades at once: both return HF_OK. */
 static void B17_two_upgrades_of_one_ownership_are_both_done(cf *f) {
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
     hf_hold *one = take_upgradable(f, f->a), *two = take_upgradable(f, f->a);
@@ -721,36 +724,36 @@ static void B17_two_upgrades_of_one_ownership_are_both_done(cf *f) {
     CF_FREE(two);
 }
 
-/* One of two gives up: the other still waits, before all others. */
+/* One of two upgrades gives up: the other still waits, before all other waiters. */
 static void B17_an_upgrade_outlives_another_s_timeout(cf *f) {
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
     hf_hold *hold = take_upgradable(f, f->a);
     upgrading *patient = begin_upgrade(f, f->a, hold, HF_FOREVER);
     CF_IS(HF_TIMEOUT, hf_upgrade(hold, 50));
     CF_IS(HF_BUSY, hf_upgrade(hold, 0));
-    CF_HELD_BACK(f->b, f->name, CF_TRY(HF_READ, 1));
+    CF_KEPT_OUT(f->b, f->name, CF_TRY(HF_READ, 1));
     assert_int_equal(atomic_load(&patient->over), 0);
     CF_FREE(reader);
     UPGRADED(patient);
     CF_FREE(hold);
 }
 
-/* ---- Many ------------------------------------------------------------------------------------ */
+/* ---- Many threads ---------------------------------------------------------------------------- */
 
-typedef struct library {
+typedef struct upgrade_library {
     const char *name;
     atomic_int readers, writers, upgradables;
     atomic_int collisions, failures;
     atomic_long writes, timeouts;
-} library;
+} upgrade_library;
 
 enum { ROUNDS = 20 };
 
-static void note(library *l, hf_result result) {
+static void note_result(upgrade_library *l, hf_result result) {
     if (result != HF_OK) atomic_fetch_add(&l->failures, 1);
 }
 
-static void write_alone(library *l) {
+static void write_alone(upgrade_library *l) {
     if (atomic_fetch_add(&l->writers, 1)) atomic_fetch_add(&l->collisions, 1);
     if (atomic_load(&l->readers)) atomic_fetch_add(&l->collisions, 1);
     sched_yield();
@@ -759,10 +762,10 @@ static void write_alone(library *l) {
     atomic_fetch_sub(&l->writers, 1);
 }
 
-static void visit_upgrading(library *l, hf_client *client, int round) {
+static void visit_upgrading(upgrade_library *l, hf_client *client, int round) {
     hf_hold *hold = NULL;
     hf_result result = hf_acquire(client, l->name, CF_WAIT(HF_UPGRADABLE), &hold);
-    note(l, result);
+    note_result(l, result);
     if (result != HF_OK) return;
     if (atomic_fetch_add(&l->upgradables, 1)) atomic_fetch_add(&l->collisions, 1);
     if (atomic_load(&l->writers)) atomic_fetch_add(&l->collisions, 1);
@@ -772,30 +775,30 @@ static void visit_upgrading(library *l, hf_client *client, int round) {
         atomic_fetch_add(&l->timeouts, 1);
         if (hf_fence(hold) != token || !hf_held(hold)) atomic_fetch_add(&l->failures, 1);
     } else {
-        note(l, result);
+        note_result(l, result);
         if (hf_fence(hold) <= token) atomic_fetch_add(&l->failures, 1);
         write_alone(l);
-        if (round % 2) note(l, hf_downgrade(hold));
+        if (round % 2) note_result(l, hf_downgrade(hold));
     }
     atomic_fetch_sub(&l->upgradables, 1);
-    note(l, hf_release(hold));
+    note_result(l, hf_release(hold));
 }
 
-static void visit_otherwise(library *l, hf_client *client, uint32_t kind) {
+static void visit_otherwise(upgrade_library *l, hf_client *client, uint32_t kind) {
     hf_hold *hold = NULL;
     hf_result result = hf_acquire(client, l->name, CF_WAIT(kind), &hold);
-    note(l, result);
+    note_result(l, result);
     if (result != HF_OK) return;
     if (kind == HF_WRITE) {
         write_alone(l);
-        note(l, hf_downgrade(hold));
+        note_result(l, hf_downgrade(hold));
     }
     atomic_fetch_add(&l->readers, 1);
     if (atomic_load(&l->writers)) atomic_fetch_add(&l->collisions, 1);
     sched_yield();
     if (atomic_load(&l->writers)) atomic_fetch_add(&l->collisions, 1);
     atomic_fetch_sub(&l->readers, 1);
-    note(l, hf_release(hold));
+    note_result(l, hf_release(hold));
 }
 
 static void run_visitor(void *arg) {
@@ -811,22 +814,24 @@ static void run_visitor(void *arg) {
 
 static void B17_many_that_go_up_and_down_never_meet_and_all_finish(cf *f) {
     enum { CLIENTS = 3, THREADS = 5 };
-    library *l = cf_new(f, sizeof *l);
+    upgrade_library *l = cf_new(f, sizeof *l);
     l->name = f->name;
     cf_crowd(f, CLIENTS, THREADS, run_visitor, l);
     assert_int_equal(l->failures, 0);
     assert_int_equal(l->collisions, 0);
     assert_int_equal(l->writes + l->timeouts, CLIENTS * THREADS * ROUNDS / 2);
     assert_int_equal(cf_holders(f->a, f->name), 0);
-    assert_int_equal(cf_standing(f->a, f->name), 0);
+    assert_int_equal(cf_queued(f->a, f->name), 0);
 }
 
-/* An upgrade that came as its time was up is taken back behind its caller; a reader who waits sees it. */
-static void undone(cf *f) {
+/* An upgrade granted just as its time ended is undone after the call returns; a waiting reader
+   shows when that is done. */
+static void wait_until_undone(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, CF_OPTIONS(HF_READ, .wait_ms = CF_GRANT_MS)));
 }
 
-/* The reader leaves as the upgrade's time is up: it is one or the other, and the line goes on. */
+/* The reader leaves as the upgrade's time ends: either result is correct, and the queue moves
+   on. */
 static void B20_a_timeout_racing_the_last_reader_leaves_a_good_hold(cf *f) {
     for (int i = 0; i < 25; i++) {
         hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
@@ -845,7 +850,7 @@ static void B20_a_timeout_racing_the_last_reader_leaves_a_good_hold(cf *f) {
         } else {
             ENDED(HF_TIMEOUT, u);
             assert_true(hf_fence(hold) == token);
-            undone(f);
+            wait_until_undone(f);
             check_upgradable(f, hold);
         }
         CF_FREE(hold);
@@ -855,14 +860,14 @@ static void B20_a_timeout_racing_the_last_reader_leaves_a_good_hold(cf *f) {
 
 /* ---- Processes ------------------------------------------------------------------------------- */
 
-/* Two children in turn, both forked before there are threads. */
-typedef struct stage {
+/* Two children in turn, both forked before any thread starts. */
+typedef struct upgrade_stage {
     const char *name;
     atomic_int begin, ready, go;
-} stage;
+} upgrade_stage;
 
-static stage *new_stages(cf *f, t_proc_fn *fn, t_proc *children[2]) {
-    stage *stages = t_shared_new(2 * sizeof *stages);
+static upgrade_stage *new_stages(cf *f, t_proc_fn *fn, t_proc *children[2]) {
+    upgrade_stage *stages = t_shared_new(2 * sizeof *stages);
     for (int i = 0; i < 2; i++) {
         stages[i].name = f->name;
         children[i] = t_proc_start(fn, &stages[i]);
@@ -870,13 +875,13 @@ static stage *new_stages(cf *f, t_proc_fn *fn, t_proc *children[2]) {
     return stages;
 }
 
-static void begin_stage(stage *s) {
+static void begin_stage(upgrade_stage *s) {
     atomic_store(&s->begin, 1);
     CF_UNTIL(atomic_load(&s->ready));
 }
 
 static int read_in_child(void *arg) {
-    stage *s = arg;
+    upgrade_stage *s = arg;
     hf_client *client = NULL;
     CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
     CF_UNTIL(atomic_load(&s->begin));
@@ -890,9 +895,9 @@ static int read_in_child(void *arg) {
 
 static void B17_an_upgrade_waits_for_readers_of_other_processes(cf *f) {
     t_proc *children[2];
-    stage *stages = new_stages(f, read_in_child, children);
+    upgrade_stage *stages = new_stages(f, read_in_child, children);
     for (int killed = 0; killed < 2; killed++) {
-        stage *s = &stages[killed];
+        upgrade_stage *s = &stages[killed];
         t_proc *child = children[killed];
         begin_stage(s);
         hf_hold *hold = take_upgradable(f, f->a);
@@ -909,10 +914,10 @@ static void B17_an_upgrade_waits_for_readers_of_other_processes(cf *f) {
     t_shared_free(stages, 2 * sizeof *stages);
 }
 
-/* What the store promised its holder stands: an upgrade that is granted to somebody who does not notice
-   makes the hold no shorter. */
+/* The store keeps its promise to the holder: an upgrade that the holder does not notice must not
+   shorten the hold. */
 static int upgrade_in_child(void *arg) {
-    stage *s = arg;
+    upgrade_stage *s = arg;
     hf_client *client = NULL;
     CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
     hf_hold *hold = CF_TAKE(client, s->name, CF_TRY(HF_UPGRADABLE, 0));
@@ -924,7 +929,7 @@ static int upgrade_in_child(void *arg) {
     return 0;
 }
 
-static int64_t remaining(cf *f) {
+static int64_t remaining_ms(cf *f) {
     hf_info *info = cf_inspect(f->b, f->name);
     int64_t ms = info->remaining_ms;
     hf_info_free(info);
@@ -932,17 +937,17 @@ static int64_t remaining(cf *f) {
 }
 
 static void F03_an_upgrade_of_a_stopped_process_shortens_nothing(cf *f) {
-    stage *s = t_shared_new(sizeof *s);
+    upgrade_stage *s = t_shared_new(sizeof *s);
     s->name = f->name;
     t_proc *child = t_proc_start(upgrade_in_child, s);
     CF_UNTIL(atomic_load(&s->ready));
     hf_hold *reader = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     atomic_store(&s->go, 1);
-    CF_UNTIL(cf_standing(f->b, f->name) == 1);
+    CF_UNTIL(cf_queued(f->b, f->name) == 1);
     t_proc_kill(child, SIGSTOP);
     CF_FREE(reader);
     assert_int_equal(cf_holders(f->b, f->name), 1);
-    assert_in_range(remaining(f), 15000, 30000); /* its holder counts on 30 s from before */
+    assert_in_range(remaining_ms(f), 15000, 30000); /* its holder relies on 30 s from before */
     t_proc_kill(child, SIGCONT);
     assert_int_equal(t_proc_wait(child, CF_WATCHDOG_MS), 0);
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
@@ -950,7 +955,7 @@ static void F03_an_upgrade_of_a_stopped_process_shortens_nothing(cf *f) {
 }
 
 static int lose_in_child(void *arg) {
-    stage *s = arg;
+    upgrade_stage *s = arg;
     hf_client *client = NULL;
     CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
     CF_UNTIL(atomic_load(&s->begin));
@@ -964,13 +969,13 @@ static int lose_in_child(void *arg) {
 }
 
 static int read_upgradably_in_child(void *arg) {
-    stage *s = arg;
+    upgrade_stage *s = arg;
     hf_client *client = NULL;
     CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
     (void)CF_TAKE(client, s->name, &KEPT_UPGRADABLE);
     atomic_store(&s->ready, 1);
     t_sleep_ms(t_patience(CF_WATCHDOG_MS));
-    return 1; /* killed before */
+    return 1; /* not reached: the process is killed */
 }
 
 static uint32_t kind_seen(cf *f) {
@@ -981,7 +986,7 @@ static uint32_t kind_seen(cf *f) {
 }
 
 static void B27_a_reader_beside_a_dead_upgradable_one_is_a_reader(cf *f) {
-    stage *s = t_shared_new(sizeof *s);
+    upgrade_stage *s = t_shared_new(sizeof *s);
     s->name = f->name;
     t_proc *child = t_proc_start(read_upgradably_in_child, s);
     CF_UNTIL(atomic_load(&s->ready));
@@ -995,23 +1000,23 @@ static void B27_a_reader_beside_a_dead_upgradable_one_is_a_reader(cf *f) {
     t_shared_free(s, sizeof *s);
 }
 
-/* Its hold has ended, its place in line has not yet; whoever comes is served all the same. */
+/* Its hold has ended, but its queue entry has not. Later arrivals are still served. */
 static void F03_an_upgrade_of_a_stopped_process_is_in_nobody_s_way(cf *f) {
     t_proc *children[2];
-    stage *stages = new_stages(f, lose_in_child, children);
+    upgrade_stage *stages = new_stages(f, lose_in_child, children);
     for (int both = 0; both < 2; both++) {
-        stage *s = &stages[both];
+        upgrade_stage *s = &stages[both];
         t_proc *child = children[both];
         begin_stage(s);
         hf_options reading = {.kind = HF_READ, .lease_ms = CF_KEPT_LEASE_MS};
         if (both) reading.flags = HF_NO_RENEW;
         hf_hold *reader = CF_TAKE(f->a, f->name, &reading);
         atomic_store(&s->go, 1);
-        CF_UNTIL(cf_standing(f->b, f->name) == 1);
+        CF_UNTIL(cf_queued(f->b, f->name) == 1);
         t_proc_kill(child, SIGSTOP);
-        t_sleep_ms(CF_PAST_LEASE_MS); /* what is not renewed has ended */
+        t_sleep_ms(CF_PAST_LEASE_MS); /* leases that were not renewed have ended */
         CF_IS(both ? HF_LOST : HF_OK, hf_release(reader));
-        if (cf_has(CF_OWN_CLOCK)) { /* until it goes on it has what it had */
+        if (cf_has(CF_OWN_CLOCK)) { /* a stopped holder keeps its lock until it continues */
             CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_WRITE, 0));
             t_proc_kill(child, SIGCONT);
         }
@@ -1025,7 +1030,7 @@ static void F03_an_upgrade_of_a_stopped_process_is_in_nobody_s_way(cf *f) {
     t_shared_free(stages, 2 * sizeof *stages);
 }
 
-/* Nor does an upgrade that comes as its wait is over shorten a hold that nobody renews. */
+/* An upgrade granted as its wait ends must not shorten a hold without renewal. */
 static void B20_a_timeout_racing_the_last_reader_shortens_nothing(cf *f) {
     for (int i = 0; i < 25; i++) {
         hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
@@ -1039,16 +1044,16 @@ static void B20_a_timeout_racing_the_last_reader_shortens_nothing(cf *f) {
         cf_join(u->thread);
         if (u->result != HF_OK) {
             ENDED(HF_TIMEOUT, u);
-            undone(f);
+            wait_until_undone(f);
         }
         CF_IS(HF_OK, hf_downgrade(hold));
-        int64_t in_store = remaining(f);
+        int64_t in_store = remaining_ms(f);
         assert_true(in_store >= hf_remaining_ms(hold));
         CF_FREE(hold);
     }
 }
 
-/* In a client whose work is done by its callers: the one that waits does it. */
+/* In a client without threads, the waiting call does the work. */
 static void B17_an_upgrade_waits_in_a_client_without_threads(cf *f) {
     hf_client *client = cf_open_url(f, cf_url(), &(hf_client_options){.flags = HF_NO_THREAD});
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
@@ -1056,12 +1061,12 @@ static void B17_an_upgrade_waits_in_a_client_without_threads(cf *f) {
         CF_TAKE(client, f->name, CF_OPTIONS(HF_UPGRADABLE, .lease_ms = CF_KEPT_LEASE_MS));
     CF_IS(HF_BUSY, hf_upgrade(hold, 0));
     CF_IS(HF_TIMEOUT, hf_upgrade(hold, CF_PAST_LEASE_MS)); /* renewed meanwhile */
-    CF_UNTIL(hf_dispatch(client) == HF_OK && cf_could(f->a, f->name, CF_TRY(HF_READ, 0)));
+    CF_UNTIL(hf_dispatch(client) == HF_OK && cf_can_acquire(f->a, f->name, CF_TRY(HF_READ, 0)));
     upgrading *u = cf_new(f, sizeof *u);
     u->hold = hold;
     u->wait_ms = HF_FOREVER;
     u->thread = cf_spawn(f, run_upgrade, u);
-    CF_HELD_BACK(f->a, f->name, CF_TRY(HF_READ, 0));
+    CF_KEPT_OUT(f->a, f->name, CF_TRY(HF_READ, 0));
     CF_FREE(reader);
     UPGRADED(u);
     CF_IS(HF_OK, hf_downgrade(hold));

@@ -1,4 +1,4 @@
-/* Waiting: how it ends, by time, by cancel and by grant. */
+/* Waiting: how a wait ends, by timeout, by cancel and by grant. */
 #include "conformance.h"
 
 #include <signal.h>
@@ -30,8 +30,8 @@ static void B06_a_wait_that_is_served_in_time_is_a_hold(cf *f) {
     CF_FREE(hold);
 }
 
-/* One gives up, and behind it in the same client one does not. A fresh client each time: which of
-   its threads reads for the others is settled as it starts. */
+/* One waiter gives up, and another one behind it in the same client does not. Each round has a new
+   client, because the reading thread is chosen when the client starts. */
 static void B06_who_gives_up_does_not_hold_up_those_behind(cf *f) {
     enum { ROUNDS = 8 };
     for (int i = 0; i < ROUNDS; i++) {
@@ -47,8 +47,8 @@ static void B06_who_gives_up_does_not_hold_up_those_behind(cf *f) {
     }
 }
 
-/* Each of them comes to the head of its client's queue as the one before it gives up, and asks the
-   store at about the time its own wait ends: that is a timeout all the same. */
+/* Each waiter becomes the first of its client's queue when the one before gives up. It then sends
+   its acquire at about the time its own wait ends: the result must be a timeout. */
 static void B06_a_wait_that_ends_while_it_asks_is_a_timeout(cf *f) {
     enum { WAITERS = 60 };
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
@@ -90,7 +90,7 @@ static void B07_cancel_wakes_a_waiter(cf *f) {
     CF_FREE(hold);
 }
 
-/* Safe to fire from a handler: that is what the case below shows. */
+/* hf_cancel_fire is safe in a signal handler; the case below shows it. */
 static hf_cancel *volatile cancel_on_signal;
 
 static void fire_on_signal(int number) {
@@ -117,7 +117,7 @@ static void B07_cancel_may_be_fired_in_a_signal_handler(cf *f) {
         cf_attempt *waiter = cf_queue(f, waiting[i], f->name,
                                       &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
         uint64_t waited = cf_stats(waiting[i]).waiting;
-        /* Again and again: the thread sanitizer keeps back a signal that comes just before poll. */
+        /* Repeated, because the thread sanitizer delays a signal that comes just before poll. */
         CF_UNTIL((pthread_kill(cf_thread_id(waiter->thread), SIGUSR1),
                   cf_stats(waiting[i]).waiting < waited));
         CF_ENDED(HF_CANCELLED, waiter);

@@ -1,4 +1,4 @@
-// The least that a test program needs: cases that name themselves, and checks that say where.
+// A minimal test framework: cases that print their names, and checks that print their location.
 #ifndef CHECK_HPP
 #define CHECK_HPP
 
@@ -17,11 +17,12 @@ struct failed : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// The functions behind the macros are in check.cpp: a check in a test costs the compiler one call.
+// The functions behind the macros are in check.cpp, so a check costs the compiler one call.
 [[noreturn]] void fail_check(const char *file, int line, const char *condition);
 void check_thrown(const char *file, int line, const char *call, hf_result thrown,
                   hf_result expected, const char *expected_name);
-// Runs the call. The result of the holdfast::error that it throws, or HF_OK if it throws none.
+// Runs the call. Returns the result of the holdfast::error that it throws, or HF_OK if it throws
+// none.
 hf_result thrown_by(const char *file, int line, const std::function<void()> &call);
 
 #define CHECK(condition)                                              \
@@ -36,7 +37,7 @@ hf_result thrown_by(const char *file, int line, const std::function<void()> &cal
 
 struct world {
     std::string url;
-    std::string name; // of a lock that is this case's alone
+    std::string name; // of a lock that only this case uses
     holdfast::client client;
 };
 
@@ -56,10 +57,10 @@ struct add_case {
     static const add_case add_##name(#name, name); \
     static void name([[maybe_unused]] world &w)
 
-// A deadline is for giving up, not for timing.
+// Waits until `ready` returns true. The deadline only bounds a failing test.
 void until(const char *what, const std::function<bool()> &ready);
 
-// A thread whose failure is the test's, joined at the end of its scope.
+// A thread joined at the end of its scope. A failure in it fails the test.
 class worker {
   public:
     explicit worker(std::function<void()> work);

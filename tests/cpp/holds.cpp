@@ -1,4 +1,4 @@
-// Clients, holds and errors: lifetimes, and what is told.
+// Clients, holds and errors: lifetimes and notifications.
 #include <atomic>
 #include <type_traits>
 
@@ -17,15 +17,15 @@ static_assert(std::is_nothrow_copy_constructible_v<holdfast::error>);
 static_assert(!std::is_copy_constructible_v<holdfast::cancel>);
 static_assert(std::is_aggregate_v<options>);
 
-// Another owner than this thread.
-static options stranger() {
+// An owner different from this thread.
+static options other_owner() {
     options how;
     how.owner = 7;
     return how;
 }
 
 static bool is_free(world &w) {
-    return static_cast<bool>(w.client.try_acquire(w.name, stranger()));
+    return static_cast<bool>(w.client.try_acquire(w.name, other_owner()));
 }
 
 CASE(a_hold_ends_with_its_scope) {
@@ -78,7 +78,7 @@ CASE(an_empty_hold_is_not_held) {
 
 CASE(a_lock_of_anothers_is_an_error_or_an_empty_hold) {
     const hold mine = w.client.acquire(w.name);
-    options how = stranger();
+    options how = other_owner();
     CHECK_THROWS(HF_BUSY, w.client.acquire(w.name, how));
     CHECK(!w.client.try_acquire(w.name, how));
     how.wait = 200ms;
@@ -144,34 +144,34 @@ CASE(re_entry_is_by_thread_unless_forbidden) {
 }
 
 CASE(a_loss_is_told) {
-    std::atomic<int> told{0};
+    std::atomic<int> losses{0};
     options how;
-    how.on_lost = [&] { ++told; };
+    how.on_lost = [&] { ++losses; };
     hold mine = w.client.acquire(w.name, how);
     hold moved = std::move(mine);
     w.client.break_lock(w.name, moved.fence());
-    // Renewal finds out; asking for one saves the test the wait for it.
+    // Renewal detects the loss; an explicit extend saves the test that wait.
     CHECK_THROWS(HF_LOST, moved.extend(30s));
     CHECK(!moved.held() && moved.why_lost());
     CHECK_THROWS(HF_LOST, moved.check());
-    until("on_lost", [&] { return told == 1; });
+    until("on_lost", [&] { return losses == 1; });
     CHECK_THROWS(HF_LOST, moved.release());
-    CHECK(told == 1 && !moved);
+    CHECK(losses == 1 && !moved);
 }
 
 CASE(a_normal_end_is_no_loss) {
-    std::atomic<int> told{0};
+    std::atomic<int> losses{0};
     options how;
-    how.on_lost = [&] { ++told; };
+    how.on_lost = [&] { ++losses; };
     for (int i = 0; i < 20; i++) w.client.acquire(w.name, how).release();
-    CHECK(told == 0);
+    CHECK(losses == 0);
 }
 
 CASE(a_hold_may_be_released_when_told_of_its_loss) {
     std::atomic<hf_result> result{HF_OK};
     std::atomic<bool> ready{false};
     hold mine;
-    // The captured vector is what would be freed under the callback.
+    // The captured vector is memory that a bug would free during the callback.
     const std::vector<int> weight(1000, 42);
     options how;
     how.on_lost = [&, weight] {
@@ -209,7 +209,7 @@ CASE(upgrading_and_downgrading) {
     options how;
     how.kind = holdfast::kind::upgradable;
     hold mine = w.client.acquire(w.name, how);
-    options beside = stranger();
+    options beside = other_owner();
     beside.kind = holdfast::kind::read;
     hold reader = w.client.acquire(w.name, beside);
     CHECK(!mine.try_upgrade_for(0ms) && !mine.try_upgrade_for(200ms));
@@ -258,7 +258,7 @@ CASE(several_names_are_one_hold) {
     const std::string a = w.name + " a", b = w.name + " b";
     hold both = w.client.acquire_all({{a}, {b, holdfast::kind::read}});
     CHECK(both.held() && both.fence_of(0) > 0 && both.fence_of(1) > 0 && both.fence_of(2) == 0);
-    options other = stranger();
+    options other = other_owner();
     CHECK(!w.client.try_acquire(a, other));
     CHECK(!w.client.try_acquire_all({{w.name}, {a}}, other));
     CHECK_THROWS(HF_BUSY, w.client.acquire_all({{w.name}, {a}}, other));
@@ -272,13 +272,13 @@ CASE(several_names_are_one_hold) {
 }
 
 CASE(several_names_are_lost_as_one) {
-    std::atomic<int> told{0};
+    std::atomic<int> losses{0};
     options how;
-    how.on_lost = [&] { ++told; };
+    how.on_lost = [&] { ++losses; };
     hold both = w.client.acquire_all({{w.name}, {w.name + " b"}}, how);
     w.client.break_lock(w.name, both.fence_of(0));
     CHECK_THROWS(HF_LOST, both.extend(30s));
-    until("on_lost", [&] { return told == 1; });
+    until("on_lost", [&] { return losses == 1; });
     CHECK_THROWS(HF_LOST, both.release());
 }
 

@@ -1,4 +1,4 @@
-// The locks under the standard library's guards.
+// The locks with the standard library's guards.
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -15,15 +15,15 @@ static_assert(!std::is_move_constructible_v<holdfast::shared_mutex>);
 static_assert(noexcept(std::declval<holdfast::mutex &>().unlock()));
 static_assert(noexcept(std::declval<holdfast::shared_mutex &>().unlock_shared()));
 
-// In another thread, for this one may have it; says whether it got in.
-template <class Try> static bool elsewhere(Try attempt) {
+// Runs the attempt in another thread, because this thread may hold the lock; returns its result.
+template <class Try> static bool run_in_thread(Try attempt) {
     bool taken = false;
     worker([&] { taken = attempt(); }).join();
     return taken;
 }
 
 template <class Lock> static bool taken_elsewhere(Lock &lock) {
-    return !elsewhere([&] {
+    return !run_in_thread([&] {
         const bool taken = lock.try_lock();
         if (taken) lock.unlock();
         return taken;
@@ -64,23 +64,23 @@ CASE(every_guard_of_the_standard_works) {
 CASE(who_waits_too_long_goes_without) {
     holdfast::mutex mutex(w.client, w.name);
     std::lock_guard guard(mutex);
-    CHECK(!elsewhere([&] { return mutex.try_lock_for(200ms); }));
-    CHECK(!elsewhere([&] { return mutex.try_lock_for(200ms + 1ns); }));
-    CHECK(!elsewhere([&] { return mutex.try_lock_for(-1h); }));
-    CHECK(
-        !elsewhere([&] { return mutex.try_lock_until(std::chrono::system_clock::now() + 200ms); }));
-    CHECK(
-        !elsewhere([&] { return mutex.try_lock_until(std::chrono::steady_clock::time_point()); }));
+    CHECK(!run_in_thread([&] { return mutex.try_lock_for(200ms); }));
+    CHECK(!run_in_thread([&] { return mutex.try_lock_for(200ms + 1ns); }));
+    CHECK(!run_in_thread([&] { return mutex.try_lock_for(-1h); }));
+    CHECK(!run_in_thread(
+        [&] { return mutex.try_lock_until(std::chrono::system_clock::now() + 200ms); }));
+    CHECK(!run_in_thread(
+        [&] { return mutex.try_lock_until(std::chrono::steady_clock::time_point()); }));
 }
 
 CASE(a_wait_does_not_end_before_its_time) {
     holdfast::mutex mutex(w.client, w.name);
     std::lock_guard guard(mutex);
     const auto begin = std::chrono::steady_clock::now();
-    CHECK(!elsewhere([&] { return mutex.try_lock_for(20500us); }));
+    CHECK(!run_in_thread([&] { return mutex.try_lock_for(20500us); }));
     CHECK(std::chrono::steady_clock::now() - begin >= 20500us);
     const auto end = std::chrono::steady_clock::now() + 20500us;
-    CHECK(!elsewhere([&] { return mutex.try_lock_until(end); }));
+    CHECK(!run_in_thread([&] { return mutex.try_lock_until(end); }));
     CHECK(std::chrono::steady_clock::now() >= end);
 }
 
@@ -162,16 +162,17 @@ CASE(readers_share_and_a_writer_does_not) {
     {
         std::shared_lock reader(mutex);
         CHECK(mutex.held());
-        CHECK(elsewhere([&] { return std::shared_lock(mutex, 1h).owns_lock(); }));
-        CHECK(!elsewhere([&] { return std::unique_lock(mutex, 200ms).owns_lock(); }));
-        CHECK(!elsewhere([&] { return std::unique_lock(mutex, std::try_to_lock).owns_lock(); }));
+        CHECK(run_in_thread([&] { return std::shared_lock(mutex, 1h).owns_lock(); }));
+        CHECK(!run_in_thread([&] { return std::unique_lock(mutex, 200ms).owns_lock(); }));
+        CHECK(
+            !run_in_thread([&] { return std::unique_lock(mutex, std::try_to_lock).owns_lock(); }));
         CHECK_THROWS(HF_DEADLOCK, mutex.lock());
     }
     std::unique_lock writer(mutex);
-    CHECK(!elsewhere([&] { return std::shared_lock(mutex, std::try_to_lock).owns_lock(); }));
-    CHECK(!elsewhere([&] { return std::shared_lock(mutex, 200ms).owns_lock(); }));
-    CHECK(
-        !elsewhere([&] { return mutex.try_lock_shared_until(std::chrono::system_clock::now()); }));
+    CHECK(!run_in_thread([&] { return std::shared_lock(mutex, std::try_to_lock).owns_lock(); }));
+    CHECK(!run_in_thread([&] { return std::shared_lock(mutex, 200ms).owns_lock(); }));
+    CHECK(!run_in_thread(
+        [&] { return mutex.try_lock_shared_until(std::chrono::system_clock::now()); }));
     CHECK(mutex.unlock_shared() == HF_NOT_HELD && mutex.held());
 }
 
@@ -187,9 +188,9 @@ CASE(permits_are_as_many_as_there_are) {
     CHECK_THROWS(HF_INVALID, more.try_lock());
 }
 
-// Break a lock that this thread holds, and lock it once more: the store is told of that, and says that it is
-// gone. Waiting for the renewal that finds out would take a third of a lease.
-static void lose(world &w, holdfast::recursive_mutex &mutex) {
+// Break a lock that this thread holds, and lock it once more: the store receives the new count, and
+// answers that the lock is gone. Waiting for the renewal would take a third of a lease.
+static void lose_lock(world &w, holdfast::recursive_mutex &mutex) {
     w.client.break_lock(w.name, mutex.fence());
     mutex.lock();
     until("the loss", [&] { return !mutex.held(); });
@@ -199,7 +200,7 @@ CASE(what_a_thread_lost_is_not_anothers_to_unlock) {
     holdfast::recursive_mutex mutex(w.client, w.name);
     mutex.lock();
     const std::uint64_t mine = mutex.fence();
-    lose(w, mutex);
+    lose_lock(w, mutex);
     std::atomic<bool> entered{false}, leave{false};
     worker other([&] {
         std::unique_lock theirs(mutex, 15s);
@@ -221,14 +222,14 @@ CASE(what_a_thread_lost_is_not_anothers_to_unlock) {
 }
 
 CASE(a_lock_tells_of_its_loss) {
-    std::atomic<int> told{0};
+    std::atomic<int> losses{0};
     options how;
-    how.on_lost = [&] { ++told; };
+    how.on_lost = [&] { ++losses; };
     holdfast::recursive_mutex mutex(w.client, w.name, how);
     {
         std::scoped_lock guard(mutex);
-        lose(w, mutex);
-        until("on_lost of both", [&] { return told == 2; });
+        lose_lock(w, mutex);
+        until("on_lost of both", [&] { return losses == 2; });
         CHECK_THROWS(HF_LOST, mutex.check());
         CHECK(mutex.unlock() == HF_LOST);
     }

@@ -1,7 +1,7 @@
-// The C++ header on a store: PROGRAM URL
+// Tests the C++ header on a store: PROGRAM URL
 #include "check.hpp"
 
-static bool run(const test_case &test, const char *url) {
+static bool run_case(const test_case &test, const char *url) {
     try {
         world w{url, std::string("cpp:") + test.name, holdfast::client(url)};
         test.run(w);
@@ -16,7 +16,7 @@ static bool run(const test_case &test, const char *url) {
 int main(int argc, char **argv) {
     if (argc != 2) return std::fprintf(stderr, "usage: %s URL\n", argv[0]), 64;
     int failures = 0;
-    for (const test_case &test : all_cases()) failures += !run(test, argv[1]);
+    for (const test_case &test : all_cases()) failures += !run_case(test, argv[1]);
     std::printf("%zu cases, %d failed, C++ %ld\n", all_cases().size(), failures, __cplusplus);
     return all_cases().empty() || failures;
 }

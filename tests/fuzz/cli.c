@@ -1,10 +1,10 @@
 /*
- * The command line of every subcommand, and the files that the command reads: its configuration and its
- * handles. Nothing is done by what was understood: where a subcommand would go on to choose its store,
- * the store is checked and the subcommand ended.
+ * Fuzzes the command line of every subcommand, and the files that the command reads: its
+ * configuration and its handles. No subcommand runs its action: where it would choose its store,
+ * the store's URL is checked and the subcommand ends.
  *
- * The first byte is `c` or `h` for a configuration or a handle, else the words follow, each ended by
- * a newline; the first is the subcommand.
+ * The first byte is `c` or `h` for a configuration or a handle. With any other first byte the words
+ * follow, each ended by a newline; the first word is the subcommand.
  */
 #include "fuzz.h"
 
@@ -24,7 +24,7 @@
 
 enum { UNDERSTOOD = 250, WORDS_MAX = 80, LINE_MAX_BYTES = 2100 };
 
-/* ---- What the command would do ---- */
+/* ---- Actions of the command, replaced ---- */
 
 static unsigned lines; /* on stderr */
 static bool helped;
@@ -39,7 +39,8 @@ int __wrap_handle_read(const char *path, handle *h);
 ssize_t __wrap_write(int fd, const void *bytes, size_t length);
 ssize_t __real_write(int fd, const void *bytes, size_t length);
 
-/* The URL is checked as ever; one from outside of the command line would not be the input's. */
+/* The URL is checked as usual. A URL from outside the command line would not be part of the
+   input. */
 int __wrap_store_choose(store *s, const char *option) {
     *s = (store){0};
     if (!option) return UNDERSTOOD;
@@ -69,7 +70,7 @@ int __wrap_handle_read(const char *path, handle *h) {
     return UNDERSTOOD;
 }
 
-/* One line at a time, that ends, and that a terminal shows as it is. */
+/* Each write is one complete line that a terminal can show unchanged. */
 ssize_t __wrap_write(int fd, const void *bytes, size_t length) {
     const char *text = bytes;
     if (fd != STDERR_FILENO) return __real_write(fd, bytes, length);
@@ -82,12 +83,12 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t length) {
 
 /* ---- Words ---- */
 
-static void call(int argc, char **argv) {
+static void run_subcommand(int argc, char **argv) {
     subcommand_main *meant = subcommand(argv[0]);
     if (!meant) return;
     lines = 0;
     helped = false;
-    optind = 0; /* glibc's getopt begins anew */
+    optind = 0; /* makes glibc's getopt start again */
     set_verbosity(NORMAL);
     int code = meant(argc, argv);
     FUZZ_CHECK(code == UNDERSTOOD || code == EXIT_USAGE || code == EXIT_REFUSED ||
@@ -100,14 +101,14 @@ static void try_words(input *in) {
     char *words[WORDS_MAX + 1] = {0}, *kept[WORDS_MAX];
     int count = 0;
     while (count < WORDS_MAX && in->left) words[count++] = input_text(in, '\n');
-    memcpy(kept, words, sizeof kept); /* getopt puts them in another order */
-    if (count) call(count, words);
+    memcpy(kept, words, sizeof kept); /* getopt reorders them */
+    if (count) run_subcommand(count, words);
     for (int i = 0; i < count; i++) free(kept[i]);
 }
 
 /* ---- Files ---- */
 
-/* A path by which the bytes of the input can be read. */
+/* A path from which the bytes of the input can be read. */
 static int file_of(input *in, char path[32]) {
     int fd = memfd_create("input", MFD_CLOEXEC);
     FUZZ_CHECK(fd >= 0 && fchmod(fd, 0600) == 0);

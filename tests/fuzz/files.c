@@ -1,10 +1,12 @@
 /*
- * The file store over files that hold anything: two clients go on with locks, latches and leaders while the
- * bytes of their files are changed, cut, forged with sums that are right, or the files replaced by what is no
- * file. Every call ends, with HF_OK or with a line that says what is wrong; and two never hold a lock
- * at once, unless the file under it was forged or taken away.
+ * The file store over arbitrary files: two clients use locks, latches and leaders while the bytes
+ * of their files are changed, cut, forged with correct checksums, or the files are replaced by
+ * directories and the like.
  *
- * The input is steps: a letter, and what it needs. See do_step.
+ * Every call ends with HF_OK, or with one line that says what is wrong. Two clients never hold a
+ * lock at once, unless the file under it was forged or removed.
+ *
+ * The input is a sequence of steps: a letter and its arguments. See do_step.
  */
 #include "fuzz.h"
 
@@ -13,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fake_time.h"
 #include "holdfast.h"
-#include "still.h"
 #include "store/file/lockfile.h"
 #include "store/file/sidecar.h"
 #include "store/file/slot_table.h"
@@ -23,18 +25,18 @@ enum { STEPS_MAX = 40, HOLDS_MAX = 8, WAIT_MS = 300, CALL_MS = 20000 };
 
 static const char *const files[] = {"lock.hf.n", "gate.hf.n", "lead.hf.n", "swept", "lock.hf.m"};
 
-typedef struct held {
+typedef struct file_hold {
     hf_hold *hold;
     int client;
     uint32_t kind;
-} held;
+} file_hold;
 
 static struct {
     char path[64], url[128];
     int fd;
     hf_client *client[2];
-    held holds[HOLDS_MAX];
-    bool forged; /* what the store may know of who holds it was taken from it */
+    file_hold holds[HOLDS_MAX];
+    bool forged; /* the file with the store's record of the holder was forged or removed */
 } f;
 
 /* ---- The directory ---- */
@@ -70,35 +72,35 @@ static int open_file(input *in, int flags) {
     return openat(f.fd, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 }
 
-static size_t number(input *in) {
+static size_t read_number(input *in) {
     size_t high = input_byte(in);
     return high << 8 | input_byte(in);
 }
 
-static void patch(input *in) {
+static void patch_file(input *in) {
     int fd = open_file(in, O_RDWR | O_CREAT);
-    size_t at = number(in) % 16384, length = input_byte(in);
+    size_t at = read_number(in) % 16384, length = input_byte(in);
     const uint8_t *bytes = input_bytes(in, &length);
     if (fd >= 0 && length) (void)!pwrite(fd, bytes, length, (off_t)at);
     if (fd >= 0) close(fd);
 }
 
-static void cut(input *in) {
+static void cut_file(input *in) {
     int fd = open_file(in, O_RDWR | O_CREAT);
-    if (fd >= 0) (void)!ftruncate(fd, (off_t)(number(in) % 16384));
+    if (fd >= 0) (void)!ftruncate(fd, (off_t)(read_number(in) % 16384));
     if (fd >= 0) close(fd);
 }
 
-/* Over zeros, or over what is there. */
-static void overlay(input *in, void *to, size_t size) {
-    size_t at = number(in) % size, length = input_byte(in);
+/* Over zeros, or over the present content. */
+static void overlay_bytes(input *in, void *to, size_t size) {
+    size_t at = read_number(in) % size, length = input_byte(in);
     const uint8_t *bytes = input_bytes(in, &length);
     if (length > size - at) length = size - at;
     if (length) memcpy((char *)to + at, bytes, length);
 }
 
-/* With sums that are right: as if it had been written by one of us. */
-static void forge(input *in) {
+/* With correct checksums, as if this library had written it. */
+static void forge_file(input *in) {
     hf__head head;
     hf__slot slot = {0};
     uint8_t what = input_byte(in), index = input_byte(in);
@@ -108,14 +110,14 @@ static void forge(input *in) {
     memset(&head, 0, sizeof head);
     (void)!pread(fd, &head, sizeof head, 0);
     if (what % 3 == 0) {
-        overlay(in, &head.record, sizeof head.record);
+        overlay_bytes(in, &head.record, sizeof head.record);
         (void)hf__lockfile_write_record(fd, &head.record);
     } else if (what % 3 == 1) {
-        overlay(in, &head.kinds, sizeof head.kinds);
+        overlay_bytes(in, &head.kinds, sizeof head.kinds);
         (void)hf__lockfile_write_kinds(fd, &head);
     } else {
         (void)hf__slot_read(fd, index, &slot);
-        overlay(in, &slot, sizeof slot);
+        overlay_bytes(in, &slot, sizeof slot);
         (void)hf__slot_write(fd, index, &slot, true);
     }
     close(fd);
@@ -126,7 +128,7 @@ static void forge_slate(input *in) {
     hf__sidecar s;
     char *detail = NULL, body[HF__SIDECAR_BODY_MAX] = {0};
     const char *start = input_byte(in) & 1 ? HF__LATCH_START : HF__LEAD_START;
-    size_t length = number(in) % HF__SIDECAR_BODY_MAX, given = input_byte(in);
+    size_t length = read_number(in) % HF__SIDECAR_BODY_MAX, given = input_byte(in);
     const uint8_t *bytes = input_bytes(in, &given);
     if (given) memcpy(body, bytes, given);
     hf__sidecar_init(&s, f.fd, f.path, start, key, sizeof key - 1);
@@ -136,7 +138,7 @@ static void forge_slate(input *in) {
     free(detail);
 }
 
-static void replace(input *in) {
+static void replace_file(input *in) {
     const char *name = files[input_byte(in) % (sizeof files / sizeof *files)];
     if (unlinkat(f.fd, name, 0) != 0) (void)unlinkat(f.fd, name, AT_REMOVEDIR);
     f.forged = true;
@@ -155,31 +157,32 @@ static void check_result(hf_result r) {
     if (r) FUZZ_CHECK(*hf_error_detail() && !strchr(hf_error_detail(), '\n'));
 }
 
-static bool excludes(uint32_t kind) {
+static bool is_exclusive(uint32_t kind) {
     return kind == HF_MUTEX || kind == HF_WRITE;
 }
 
 static void check_holds(void) {
     for (int i = 0; i < HOLDS_MAX; i++) {
-        const held *a = &f.holds[i];
+        const file_hold *a = &f.holds[i];
         for (int k = 0; k < i && a->hold && !f.forged; k++) {
-            const held *b = &f.holds[k];
-            if (!b->hold || a->client == b->client || (!excludes(a->kind) && !excludes(b->kind)))
+            const file_hold *b = &f.holds[k];
+            if (!b->hold || a->client == b->client ||
+                (!is_exclusive(a->kind) && !is_exclusive(b->kind)))
                 continue;
             FUZZ_CHECK(!hf_held(a->hold) || !hf_held(b->hold));
         }
     }
 }
 
-static void let_go(held *h) {
+static void let_go(file_hold *h) {
     if (h->hold) check_result(hf_release(h->hold));
     h->hold = NULL;
 }
 
-static void acquire(input *in, int who, int64_t wait_ms) {
-    held *h = &f.holds[input_byte(in) % HOLDS_MAX];
+static void acquire_lock(input *in, int who, int64_t wait_ms) {
+    file_hold *h = &f.holds[input_byte(in) % HOLDS_MAX];
     let_go(h);
-    *h = (held){.client = who, .kind = input_byte(in) % 5};
+    *h = (file_hold){.client = who, .kind = input_byte(in) % 5};
     hf_options options = {.wait_ms = wait_ms, .kind = h->kind, .owner = 1 + (uint64_t)who};
     if (h->kind == HF_PERMITS) options.capacity = 2;
     hf_result r = hf_acquire(f.client[who], "n", &options, &h->hold);
@@ -187,7 +190,7 @@ static void acquire(input *in, int who, int64_t wait_ms) {
     FUZZ_CHECK((r == HF_OK) == (h->hold != NULL));
 }
 
-static void inspect(int who) {
+static void inspect_lock(int who) {
     hf_info *info = NULL;
     hf_result r = hf_inspect(f.client[who], "n", &info);
     check_result(r);
@@ -200,12 +203,12 @@ static void inspect(int who) {
     hf_info_free(info);
 }
 
-static int32_t note(const char *name, const hf_info *info, void *arg) {
+static int32_t note_name(const char *name, const hf_info *info, void *arg) {
     FUZZ_CHECK(*name && strlen(name) <= HF_NAME_MAX && info->client);
     return ++*(int *)arg > 100;
 }
 
-static void latch(input *in, int who) {
+static void use_latch(input *in, int who) {
     uint32_t left = 0, by = 1 + input_byte(in);
     switch (input_byte(in) % 4) {
     case 0: check_result(hf_latch_set(f.client[who], "n", by)); break;
@@ -217,12 +220,12 @@ static void latch(input *in, int who) {
     }
 }
 
-static void lead(input *in, int who) {
+static void use_leader(input *in, int who) {
     hf_leader_info *info = NULL;
-    held *h = &f.holds[input_byte(in) % HOLDS_MAX];
+    file_hold *h = &f.holds[input_byte(in) % HOLDS_MAX];
     if (input_byte(in) & 1) {
         let_go(h);
-        *h = (held){.client = who, .kind = HF_MUTEX};
+        *h = (file_hold){.client = who, .kind = HF_MUTEX};
         check_result(hf_campaign(f.client[who], "n", "here", 4, NULL, &h->hold));
     }
     hf_result r = hf_leader(f.client[who], "n", &info);
@@ -231,28 +234,28 @@ static void lead(input *in, int who) {
     hf_leader_free(info);
 }
 
-static void reopen(int who) {
+static void reopen_client(int who) {
     for (int i = 0; i < HOLDS_MAX; i++)
         if (f.holds[i].hold && f.holds[i].client == who) let_go(&f.holds[i]);
-    hf_close(f.client[who]); /* and sweeps */
+    hf_close(f.client[who]); /* which also sweeps the directory */
     hf_result r = hf_open(f.url, &(hf_client_options){.flags = HF_NO_THREAD}, &f.client[who]);
     FUZZ_CHECK(r == HF_OK);
 }
 
-static void turn(int who, int64_t ms) {
-    still_pass_ms(ms);
+static void run_client(int who, int64_t ms) {
+    fake_time_pass_ms(ms);
     for (int i = 0; i < 4; i++) check_result(hf_dispatch(f.client[who]));
 }
 
 /* ---- Steps ---- */
 
-static void change_kind(held *h, uint32_t kind, hf_result r) {
+static void change_kind(file_hold *h, uint32_t kind, hf_result r) {
     check_result(r);
     if (!r) h->kind = kind;
 }
 
 static void on_hold(input *in, uint8_t letter, int who) {
-    held *h = &f.holds[input_byte(in) % HOLDS_MAX];
+    file_hold *h = &f.holds[input_byte(in) % HOLDS_MAX];
     if (!h->hold) return;
     if (letter == 'r') let_go(h);
     if (letter == 'x') check_result(hf_extend(h->hold, 60000));
@@ -262,35 +265,36 @@ static void on_hold(input *in, uint8_t letter, int who) {
     (void)who;
 }
 
-/* Letters of damage in capitals; those of calls in small ones, of the second client with its high bit. */
+/* Capital letters damage files. Small letters make calls; the high bit selects the second
+   client. */
 static void do_step(input *in) {
     uint8_t step = input_byte(in), letter = step & 0x7f;
-    int who = step >> 7, told = 0;
-    int64_t began = still_now_ms();
-    still_call_begins();
+    int who = step >> 7, listed = 0;
+    int64_t began = fake_time_now_ms();
+    fake_time_call_begins();
     switch (letter) {
-    case 'P': patch(in); break;
-    case 'T': cut(in); break;
-    case 'F': forge(in); break;
+    case 'P': patch_file(in); break;
+    case 'T': cut_file(in); break;
+    case 'F': forge_file(in); break;
     case 'B': forge_slate(in); break;
-    case 'O': replace(in); break;
-    case 'a': acquire(in, who, 0); break;
-    case 'w': acquire(in, who, WAIT_MS); break;
-    case 'i': inspect(who); break;
-    case 'l': check_result(hf_list(f.client[who], NULL, note, &told)); break;
+    case 'O': replace_file(in); break;
+    case 'a': acquire_lock(in, who, 0); break;
+    case 'w': acquire_lock(in, who, WAIT_MS); break;
+    case 'i': inspect_lock(who); break;
+    case 'l': check_result(hf_list(f.client[who], NULL, note_name, &listed)); break;
     case 'k': check_result(hf_break(f.client[who], "n", input_byte(in))); break;
-    case 'g': latch(in, who); break;
-    case 'd': lead(in, who); break;
-    case 'c': reopen(who); break;
-    case 't': turn(who, 100 * (int64_t)input_byte(in)); return;
+    case 'g': use_latch(in, who); break;
+    case 'd': use_leader(in, who); break;
+    case 'c': reopen_client(who); break;
+    case 't': run_client(who, 100 * (int64_t)input_byte(in)); return;
     default: on_hold(in, letter, who); break;
     }
-    FUZZ_CHECK(still_now_ms() - began < CALL_MS);
+    FUZZ_CHECK(fake_time_now_ms() - began < CALL_MS);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     input in = {data, size};
-    still_begin();
+    fake_time_begin();
     make_directory();
     f.forged = false;
     for (int i = 0; i < 2; i++)

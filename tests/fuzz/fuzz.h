@@ -1,9 +1,9 @@
 /*
- * What the fuzz targets share: taking an input apart, and saying that something does not hold.
+ * Shared by the fuzz targets: taking an input apart, and reporting a violation.
  *
- * A target is one file with one LLVMFuzzerTestOneInput. The same file is linked with libFuzzer by
- * `make fuzz` and with replay.c by `make test`, which runs it over its corpus. What a target does
- * depends on its input alone: no clock (still.h), no chance, nothing left over from the input before.
+ * A target is one file with one LLVMFuzzerTestOneInput. `make fuzz` links it with libFuzzer, and
+ * `make test` links the same file with replay.c, which runs it over its corpus. A target depends on
+ * its input alone: no clock (fake_time.h), no randomness, and no state from the input before.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -17,7 +17,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Ends the run: libFuzzer keeps the input, the replay has named its file. */
+/* Ends the run: libFuzzer keeps the input, and the replay has printed the name of the file. */
 #define FUZZ_CHECK(expression)                                                          \
     do {                                                                                \
         if (expression) break;                                                          \
@@ -30,14 +30,15 @@ typedef struct input {
     size_t left;
 } input;
 
-/* The next byte; zeros when all are taken, which every target takes as the plainest choice. */
+/* The next byte. After the end it returns zeros, which every target treats as the simplest
+   choice. */
 static inline uint8_t input_byte(input *in) {
     if (!in->left) return 0;
     in->left--;
     return *in->at++;
 }
 
-/* So many bytes, or those that are left. */
+/* The next `*length` bytes, or all that are left. */
 static inline const uint8_t *input_bytes(input *in, size_t *length) {
     const uint8_t *at = in->at;
     if (*length > in->left) *length = in->left;
@@ -46,8 +47,8 @@ static inline const uint8_t *input_bytes(input *in, size_t *length) {
     return at;
 }
 
-/* Bytes up to `end`, which is taken too, as a text of its own that is freed by the caller. A NUL ends
-   what a C string shows of it. */
+/* The bytes up to `end`, as a string that the caller frees; `end` is consumed too. A NUL byte ends
+   the C string early. */
 static inline char *input_text(input *in, uint8_t end) {
     const uint8_t *found = in->left ? memchr(in->at, end, in->left) : NULL;
     size_t length = found ? (size_t)(found - in->at) : in->left;

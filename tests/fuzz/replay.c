@@ -1,7 +1,7 @@
 /*
- * fuzz_TARGET [FILE|DIRECTORY...]: give every file to the target, those of its corpus by default. Each is
- * in an allocation of its own size, so that a sanitizer sees a read past its end. The file under way is
- * named if it ends the process.
+ * fuzz_TARGET [FILE|DIRECTORY...]: run the target on every file; by default on the files of its
+ * corpus. Each file has an allocation of its exact size, so that a sanitizer sees a read past its
+ * end. If the process ends in the middle, the name of the current file is printed.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,14 +16,14 @@ enum { INPUT_MAX = 1 << 20, HANG_S = 20 };
 static const char *current = "";
 static unsigned replayed;
 
-static void tell(const char *what) {
+static void print_current(const char *what) {
     (void)!write(STDERR_FILENO, what, strlen(what));
     (void)!write(STDERR_FILENO, current, strlen(current));
     (void)!write(STDERR_FILENO, "\n", 1);
 }
 
 static void on_end(int number) {
-    tell(number == SIGALRM ? "replay: no end to " : "replay: ended by ");
+    print_current(number == SIGALRM ? "replay: no end to " : "replay: ended by ");
     signal(number, SIG_DFL);
     raise(number);
 }

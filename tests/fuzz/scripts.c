@@ -1,28 +1,29 @@
 /*
- * Every script with any keys and arguments, over any keys of a server: in the simulator's Lua 5.1, over its
- * model of Redis. A script answers, or it says an error, and then:
+ * Every Lua script with any keys and arguments, over any keys of a server: in the simulator's Lua
+ * 5.1, over its model of Redis. A script answers or returns an error. After an error:
  *
- *   nobody holds a lock who did not before;
- *   one that asks, keeps or counts has changed nothing, but that a fence may be higher, what was there may last longer,
- *       and an older hold of the asker's own may be over, which it asks in place of;
- *   one that lets go may have let go, and nobody else has lost a place in line.
+ * - nobody holds a lock that did not hold it before;
+ * - an acquire, a renewal or a count has changed nothing, with three exceptions: a fence may be
+ *   higher, present keys may live longer, and an older hold of the same client, which the acquire
+ *   replaces, may have ended;
+ * - a release may have released the lock, and no other client has lost its queue position;
+ * - a request for notifications of a latch or a leader may be recorded or forgotten.
  *
- *   who wants to be told of a latch or a leader may be noted, or forgotten.
+ * Whatever its answer, a script leaves no lock and no registration without an expiry, and no fence
+ * lower than before.
  *
- * And whatever it says, it leaves no lock and no registration behind that has no end, and no fence lower than before.
+ * The input is lines of fields separated by tabs:
  *
- * The input is lines of fields, which tabs part:
- *
- *     S key value               a string         \x00 and other bytes may be in any field
+ *     S key value               a string         any field may contain \x00 and other bytes
  *     L key element...          a list
  *     H key field value...      a hash
- *     E key ms                  that it ends
- *     C channel                 somebody listens there
+ *     E key ms                  the key expires
+ *     C channel                 somebody is subscribed to the channel
  *     M                         memory is full from now on
- *     P command                 no user has the right to this command from now on
- *     R script keys argument... run it; keys are digits that grow, such as 0123
+ *     P command                 no user may run this command from now on
+ *     R script keys argument... run it; keys are ascending digits, such as 0123
  *
- * A key is a digit: which of the names below. The server's clock stands at NOW.
+ * A key is a digit: an index into the names below. The server's clock always shows NOW.
  */
 #include "fuzz.h"
 
@@ -36,8 +37,9 @@
 
 enum { FIELDS_MAX = 64, RUNS_MAX = 16 };
 
-/* Of two names: the lock, its fence, its line, who stands there, the latch, who waits for it or watches the leader; and
-   what a client is registered by. */
+/* The keys of two names: the lock, its fence, its queue, when queued clients were last seen, the
+   latch, and who is notified of the latch or the leader. Then the key of a client's
+   registration. */
 static const char *const keys[] = {
     "hf:{a}",   "hf:{a}:f", "hf:{a}:q", "hf:{a}:w", "hf:{a}:l",
     "hf:{a}:x", "hf:{b}",   "hf:{b}:f", "hf:{b}:q", "hf:client:c",
@@ -46,12 +48,12 @@ static const char *const keys[] = {
 static rm_server server;
 static rm_conn *conn;
 
-typedef struct line {
+typedef struct input_line {
     rm_bytes field[FIELDS_MAX];
     size_t count;
-} line;
+} input_line;
 
-static bool next_line(input *in, line *l) {
+static bool next_line(input *in, input_line *l) {
     if (!in->left) return false;
     const uint8_t *end = memchr(in->at, '\n', in->left);
     size_t length = end ? (size_t)(end - in->at) : in->left;
@@ -74,9 +76,9 @@ static rm_bytes key_name(rm_bytes digit, size_t at) {
     return rm_text(keys[c >= '0' && c <= '9' ? c - '0' : 9]);
 }
 
-/* ---- What is there before ---- */
+/* ---- Keys before the script ---- */
 
-static void add_items(const line *l, rm_key *key) {
+static void add_items(const input_line *l, rm_key *key) {
     size_t step = key->type == RM_HASH ? 2 : 1;
     for (size_t i = 2; i + step <= l->count; i += step) {
         if (key->type == RM_HASH && rm_index(key, l->field[i]) >= 0) continue;
@@ -87,22 +89,22 @@ static void add_items(const line *l, rm_key *key) {
     if (!key->count) rm_keys_remove(&server.db[0], key);
 }
 
-static void put_key(const line *l, rm_type type) {
+static void put_key(const input_line *l, rm_type type) {
     rm_bytes name = key_name(l->field[1], 0);
     rm_key *old = rm_keys_find(&server.db[0], name, NOW_US / 1000);
     if (old) rm_keys_remove(&server.db[0], old);
     add_items(l, rm_keys_make(&server.db[0], name, type));
 }
 
-static void end_key(const line *l) {
+static void end_key(const input_line *l) {
     int64_t ms = 0;
     rm_key *key = rm_keys_find(&server.db[0], key_name(l->field[1], 0), NOW_US / 1000);
     if (!key || l->count < 3 || !rm_integer(l->field[2], &ms) || ms < 1 || ms > 1000000000) return;
     key->expires_ms = NOW_US / 1000 + ms;
 }
 
-/* A command in RESP, from a client that has nothing to do with the lock. */
-static void say(rm_conn *c, const rm_bytes *words, size_t count) {
+/* A command in RESP, from a client that does not use the lock. */
+static void send_command(rm_conn *c, const rm_bytes *words, size_t count) {
     hf__buffer out;
     hf__buffer_init(&out, RM_BYTES_MAX);
     rm_array(&out, count);
@@ -111,12 +113,12 @@ static void say(rm_conn *c, const rm_bytes *words, size_t count) {
     hf__buffer_fini(&out);
 }
 
-static void listen_to(const line *l) {
+static void listen_to(const input_line *l) {
     rm_bytes words[] = {rm_text("SUBSCRIBE"), l->field[1]};
-    if (l->count > 1) say(rm_connect(&server, NULL), words, 2);
+    if (l->count > 1) send_command(rm_connect(&server, NULL), words, 2);
 }
 
-/* ---- What it looks like ---- */
+/* ---- Comparing the keys ---- */
 
 static int by_name(const void *a, const void *b) {
     rm_bytes x = rm_key_name(*(rm_key *const *)a), y = rm_key_name(*(rm_key *const *)b);
@@ -127,15 +129,15 @@ static int by_name(const void *a, const void *b) {
 
 enum { KEYS_MAX = 256, NAMES = 2, LINE_MAX = 256, NOTES = 3, WATCHERS = 5, WHO = 9 };
 
-/* By name: the places of their keys above. */
+/* For each name: the indexes of its keys above. */
 static const int locks[NAMES] = {0, 6}, fences[NAMES] = {1, 7}, lines[NAMES] = {2, 8};
 
 static bool is_fence(rm_bytes name) {
     return rm_same(name, rm_text(keys[fences[0]])) || rm_same(name, rm_text(keys[fences[1]]));
 }
 
-/* A lock that nobody holds: who is granted it, and then not, may leave nothing of it. Or one that several hold: of
-   those, whose time is over go. */
+/* A lock without a holder: a grant that is undone may leave nothing of it. Or a lock with several
+   holders: those whose lease has ended are removed. */
 static bool is_open_lock(const rm_key *key) {
     bool lock = rm_same(rm_key_name(key), rm_text(keys[locks[0]])) ||
                 rm_same(rm_key_name(key), rm_text(keys[locks[1]]));
@@ -144,9 +146,10 @@ static bool is_open_lock(const rm_key *key) {
            (at < 0 || (key->items[at].value.length && *key->items[at].value.at == '*'));
 }
 
-static rm_bytes asker; /* of an acquire: client:number */
+static rm_bytes asker; /* of an acquire: client:id */
 
-/* A hold of the asker's own, under a number that is not above the one it asks under: it knows of none any more. */
+/* A hold of the same client, under an acquire id that is not higher than the present one: the
+   client no longer knows it. */
 static bool is_replaced(const rm_key *key) {
     int64_t at = key->type == RM_HASH ? rm_index(key, rm_text("n")) : -1;
     const char *sign = asker.length ? memchr(asker.at, ':', asker.length) : NULL;
@@ -160,8 +163,8 @@ static bool is_replaced(const rm_key *key) {
     return older;
 }
 
-/* Of the line those go whose client does not ask any more: what is checked of it is in the view. Nobody relies on
-   being told of latches and leaders. */
+/* Queue entries of clients that no longer send requests may be removed; the view contains the part
+   that is checked. Clients do not rely on notifications of latches and leaders. */
 static bool is_of_line(rm_bytes name) {
     return rm_same(name, rm_text(keys[lines[0]])) || rm_same(name, rm_text(keys[lines[1]])) ||
            rm_same(name, rm_text(keys[NOTES])) || rm_same(name, rm_text(keys[WATCHERS]));
@@ -174,20 +177,20 @@ static bool is_shown(const rm_key *key) {
            !is_of_line(name) && !rm_same(name, rm_text(keys[WHO]));
 }
 
-/* Who a client is ends with it, too. */
+/* A client's registration must expire too. */
 static bool is_known_for_ever(void) {
     const rm_key *key = rm_look(&server, keys[WHO]);
     return key && key->expires_ms == RM_FOREVER;
 }
 
-/* That there may be a line is said behind whose it is, and changes nothing of that. */
+/* The mark for a possible queue follows the holder, and does not change who holds. */
 static rm_bytes without_mark(rm_bytes value) {
     if (value.length > 1 && !memcmp(value.at + value.length - 2, " q", 2)) value.length -= 2;
     return value;
 }
 
-/* All keys but the fences and lines, but for when they end. */
-static void show(hf__buffer *out) {
+/* Writes all keys except fences and queues, without their expiry. */
+static void write_keys(hf__buffer *out) {
     rm_key *all[KEYS_MAX], *key = NULL;
     size_t count = 0;
     hf__buffer_init(out, RM_BYTES_MAX);
@@ -204,16 +207,16 @@ static void show(hf__buffer *out) {
     }
 }
 
-static bool same(const hf__buffer *a, const hf__buffer *b) {
+static bool same_bytes(const hf__buffer *a, const hf__buffer *b) {
     return a->length == b->length && (!a->length || !memcmp(a->data, b->data, a->length));
 }
 
-/* What is checked of one name. */
+/* The checked state of one name. */
 typedef struct view {
     bool endless;
-    double token;      /* of the fence; 0: it has none */
+    double token;      /* of the fence; 0: there is none */
     hf__buffer holder; /* `n`, without its mark */
-    unsigned inside;   /* of several */
+    unsigned inside;   /* holders, of a shared lock */
     char *line[LINE_MAX];
     size_t length;
 } view;
@@ -229,7 +232,7 @@ static void look_at_lock(view *v, const rm_key *key) {
     }
 }
 
-/* A word, that begins with a digit if so, and a space: past those; NULL: they are not there. */
+/* Skips a word and a space; with `number` the word must begin with a digit. NULL: no match. */
 static const char *past_word(const char *text, bool number) {
     size_t length = strcspn(text, " \t\n\v\f\r");
     if (!length || text[length] != ' ' || (number && !strchr("0123456789", *text))) return NULL;
@@ -240,7 +243,7 @@ static bool is_number(const char *text, const char *end) {
     return text + strspn(text, "0123456789") == end;
 }
 
-/* From its sign on: see part/queue.lua. What is none may be taken out at any time. */
+/* From its sign on: see part/queue.lua. A script may remove an invalid entry at any time. */
 static bool is_entry(const char *text) {
     const char *number = *text == ':' || *text == '#' ? text + 1 : NULL;
     const char *owner = number ? past_word(number, true) : NULL;
@@ -249,8 +252,8 @@ static bool is_entry(const char *text) {
     return floor && *floor >= '0' && *floor <= '9';
 }
 
-/* It is an entry, and its client has asked not long ago. */
-static bool asks(rm_bytes entry) {
+/* A valid entry whose client has sent a request recently. */
+static bool is_live_entry(rm_bytes entry) {
     char *text = rm_copy(entry), client[64];
     size_t length = strcspn(text, ":# \t\n\v\f\r");
     bool whole = length < 37 && is_entry(text + length) && strlen(text) == entry.length;
@@ -268,7 +271,7 @@ static bool asks(rm_bytes entry) {
     return fresh;
 }
 
-static void look(view *v, int name) {
+static void take_view(view *v, int name) {
     *v = (view){0};
     hf__buffer_init(&v->holder, RM_BYTES_MAX);
     const rm_key *lock = rm_look(&server, keys[locks[name]]);
@@ -277,43 +280,43 @@ static void look(view *v, int name) {
     if (fence && fence->type == RM_STRING) {
         char *text = rm_copy(fence->items[0].text);
         v->token = text[strspn(text, "0123456789")] & ~' ' ? 0 : strtod(text, NULL);
-        if (v->token > 9007199254740992.0) v->token = 0; /* beyond what a script can count */
+        if (v->token > 9007199254740992.0) v->token = 0; /* larger than a script can count */
         free(text);
     }
     const rm_key *q = rm_look(&server, keys[lines[name]]);
     for (size_t i = 0; q && q->type == RM_LIST && i < q->count && i < LINE_MAX; i++)
-        if (asks(q->items[i].text)) v->line[v->length++] = rm_copy(q->items[i].text);
+        if (is_live_entry(q->items[i].text)) v->line[v->length++] = rm_copy(q->items[i].text);
 }
 
-static void forget(view *v) {
+static void free_view(view *v) {
     hf__buffer_fini(&v->holder);
     for (size_t i = 0; i < v->length; i++) free(v->line[i]);
 }
 
-/* ---- What must be so ---- */
+/* ---- Invariants ---- */
 
-static bool stands(const view *v, const char *entry) {
+static bool is_queued(const view *v, const char *entry) {
     for (size_t i = 0; i < v->length; i++)
         if (!strcmp(v->line[i], entry)) return true;
     return false;
 }
 
-/* Of a client: the caller's own place may be given up. */
+/* Whether the entry belongs to the caller, which may give up its own position. */
 static bool is_own(const char *entry, rm_bytes id) {
     size_t length = id.length < 36 ? id.length : 36;
     return !strncmp(entry, id.at, length);
 }
 
-static void check_failed(const view *before, const view *after, const line *l) {
+static void check_failed(const view *before, const view *after, const input_line *l) {
     bool held = after->holder.length > 0;
-    FUZZ_CHECK(!held || same(&before->holder, &after->holder));
+    FUZZ_CHECK(!held || same_bytes(&before->holder, &after->holder));
     FUZZ_CHECK(after->inside <= before->inside);
     for (size_t i = 0; i < before->length; i++)
-        FUZZ_CHECK(stands(after, before->line[i]) ||
+        FUZZ_CHECK(is_queued(after, before->line[i]) ||
                    (l->count > 3 && is_own(before->line[i], l->field[3])));
 }
 
-static void check(const view *before, const view *after, const line *l, bool failed) {
+static void check_views(const view *before, const view *after, const input_line *l, bool failed) {
     FUZZ_CHECK(before->endless || !after->endless);
     FUZZ_CHECK(after->token >= before->token || after->token <= 0);
     if (failed) check_failed(before, after, l);
@@ -321,13 +324,13 @@ static void check(const view *before, const view *after, const line *l, bool fai
 
 /* ---- Running ---- */
 
-static const hf__script *find(rm_bytes name) {
+static const hf__script *find_script(rm_bytes name) {
     const hf__script *const *s = sim_scripts;
     while (*s && !rm_same(rm_text((*s)->name), name)) s++;
     return *s;
 }
 
-static size_t words_of(const line *l, const hf__script *script, rm_bytes *words) {
+static size_t words_of(const input_line *l, const hf__script *script, rm_bytes *words) {
     static char number[8];
     size_t count = l->field[2].length < 9 ? l->field[2].length : 9, n = 0;
     snprintf(number, sizeof number, "%zu", count);
@@ -344,7 +347,7 @@ static bool lets_go(const hf__script *s) {
            !strcmp(s->name, "break");
 }
 
-/* A client names the keys that a script has, each in its place; those of another kind it never does. */
+/* A client passes the keys of a script in their order, and never keys of another kind. */
 static bool are_its_keys(const hf__script *s, rm_bytes digits) {
     static const struct {
         const char *script, *digits;
@@ -368,36 +371,36 @@ static bool are_its_keys(const hf__script *s, rm_bytes digits) {
     return digits.length >= strlen(wanted) && !memcmp(digits.at, wanted, strlen(wanted));
 }
 
-/* No client names a key twice. */
+/* No client passes a key twice. */
 static bool are_distinct(rm_bytes digits) {
     for (size_t i = 1; i < digits.length; i++)
         if (digits.at[i] <= digits.at[i - 1]) return false;
     return !digits.length || (digits.at[0] >= '0' && digits.at[digits.length - 1] <= '9');
 }
 
-static void run(const line *l) {
+static void run_script(const input_line *l) {
     rm_bytes words[FIELDS_MAX + 16];
     view before[NAMES], after[NAMES];
     hf__buffer shown, then;
-    const hf__script *script = l->count > 2 ? find(l->field[1]) : NULL;
+    const hf__script *script = l->count > 2 ? find_script(l->field[1]) : NULL;
     if (!script || !are_distinct(l->field[2]) || !are_its_keys(script, l->field[2])) return;
     asker = l->count > 3 && !strcmp(script->name, "acquire") ? l->field[3] : rm_text("");
-    for (int i = 0; i < NAMES; i++) look(&before[i], i);
-    show(&shown);
+    for (int i = 0; i < NAMES; i++) take_view(&before[i], i);
+    write_keys(&shown);
     bool known = is_known_for_ever();
     hf__buffer_cut(&conn->out, 0);
-    say(conn, words, words_of(l, script, words));
-    for (int i = 0; i < NAMES; i++) look(&after[i], i);
-    show(&then);
+    send_command(conn, words, words_of(l, script, words));
+    for (int i = 0; i < NAMES; i++) take_view(&after[i], i);
+    write_keys(&then);
     FUZZ_CHECK(conn->out.length && !conn->failed);
     if (getenv("FUZZ_TELL")) fprintf(stderr, "%.*s", (int)conn->out.length, conn->out.data);
     bool failed = conn->out.data[0] == '-';
-    if (failed && !lets_go(script)) FUZZ_CHECK(same(&shown, &then));
+    if (failed && !lets_go(script)) FUZZ_CHECK(same_bytes(&shown, &then));
     FUZZ_CHECK(known || !is_known_for_ever());
     for (int i = 0; i < NAMES; i++) {
-        check(&before[i], &after[i], l, failed);
-        forget(&before[i]);
-        forget(&after[i]);
+        check_views(&before[i], &after[i], l, failed);
+        free_view(&before[i]);
+        free_view(&after[i]);
     }
     hf__buffer_fini(&shown);
     hf__buffer_fini(&then);
@@ -405,7 +408,7 @@ static void run(const line *l) {
 
 static char refused[64];
 
-static void refuse(const line *l) {
+static void refuse_command(const input_line *l) {
     if (l->count < 2) return;
     size_t n = l->field[1].length < sizeof refused - 1 ? l->field[1].length : sizeof refused - 1;
     memcpy(refused, l->field[1].at, n);
@@ -413,7 +416,7 @@ static void refuse(const line *l) {
     server.refused = refused;
 }
 
-static void do_line(const line *l, unsigned *runs) {
+static void do_line(const input_line *l, unsigned *runs) {
     switch (l->field[0].length ? l->field[0].at[0] : ' ') {
     case 'S': put_key(l, RM_STRING); break;
     case 'L': put_key(l, RM_LIST); break;
@@ -421,9 +424,9 @@ static void do_line(const line *l, unsigned *runs) {
     case 'E': end_key(l); break;
     case 'C': listen_to(l); break;
     case 'M': server.memory_full = true; break;
-    case 'P': refuse(l); break;
+    case 'P': refuse_command(l); break;
     case 'R':
-        if ((*runs)++ < RUNS_MAX) run(l);
+        if ((*runs)++ < RUNS_MAX) run_script(l);
         break;
     default: break;
     }
@@ -431,7 +434,7 @@ static void do_line(const line *l, unsigned *runs) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     input in = {data, size};
-    line l = {.count = 0};
+    input_line l = {.count = 0};
     unsigned runs = 0;
     rm_init(&server);
     server.now_us = NOW_US;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Write seeds for the fuzz targets: inputs that say something, which the fuzzer goes on from.
+"""Write seeds for the fuzz targets: meaningful inputs from which the fuzzer starts.
 
     seeds.py DIRECTORY      makes DIRECTORY/url, DIRECTORY/cli, ... with a file for each seed
 
-What is in corpus/ has grown from these, by `make fuzz` and -merge=1.
+corpus/ has grown from these, by `make fuzz` and -merge=1.
 """
 
 import os
@@ -20,11 +20,13 @@ file:///tmp/locks?keep=24h&network=allow
 memory:
 memory:space?lease=500ms
 redis://localhost
-redis://user:hunter2@host:6380/3?prefix=p&lease=30s&connect_timeout=1s&command_timeout=2s&outage=1m&label=x
+redis://user:hunter2@host:6380/3?prefix=p&lease=30s&connect_timeout=1s&command_timeout=2s\
+&outage=1m&label=x
 redis://:hunter2@[::1]:6379
 rediss://h?tls_ca=/a&tls_cert=/b&tls_key=/c&tls_verify=none
 redis+unix:///run/redis.sock?db=2&user=u&password_file=/p
-redis+sentinel://a,b:26380,c/mymaster/1?sentinel_user=u&sentinel_password=hunter2&sentinel_password_file=/f
+redis+sentinel://a,b:26380,c/mymaster/1?sentinel_user=u&sentinel_password=hunter2\
+&sentinel_password_file=/f
 rediss+sentinel://a/m
 redis+quorum://a,b,c,d,e?rejoin_delay=30s
 rediss+quorum://a:1,b:2,c:3
@@ -40,8 +42,10 @@ redis://h?lease=0s
 
 LINES = """
 run -n name true
-run -S redis://u:hunter2@h -w 500ms -E 3 --lease 10s --grace 1s --min-hold 1s --max-hold 1m --label l name -- cmd a b
-run --permits 2/5 --also other --on-lost TERM --on-wait w --on-acquire a --json 2 --metrics m -q name -c x
+run -S redis://u:hunter2@h -w 500ms -E 3 --lease 10s --grace 1s --min-hold 1s \
+--max-hold 1m --label l name -- cmd a b
+run --permits 2/5 --also other --on-lost TERM --on-wait w --on-acquire a \
+--json 2 --metrics m -q name -c x
 run -s --verbose --on-lost continue n c
 run -x -c true n
 run --help
@@ -65,10 +69,12 @@ run --w= n
 run -S redis://h:hunter2@x@y n
 """.strip().splitlines()
 
-CONFIGS = ["store = redis://u:p@h # c\n", "# none\n\nstore=file:\n", "store = \n", "store = a b", "x = y"]
+CONFIGS = ["store = redis://u:p@h # c\n", "# none\n\nstore=file:\n", "store = \n", "store = a b",
+           "x = y"]
 HANDLES = [
     "holdfast handle 1\nname a%2Fb\nstore file:\ntoken 12\nhelper 123 456\n",
-    f"holdfast handle 1\nname a\nstore redis://h\ntoken 12\nexported hf1:{A}:12:30000:a\nlease 30000\nuntil 1\nover \n",
+    f"holdfast handle 1\nname a\nstore redis://h\ntoken 12\nexported hf1:{A}:12:30000:a\n"
+    "lease 30000\nuntil 1\nover \n",
 ]
 
 
@@ -80,7 +86,7 @@ HELD = line("H", 0, f"{A}:t1", 1, "n", f"{A}:5", "t", NOW - 1000000) + line("E",
 HELD_Q = line("H", 0, f"{A}:t1", 1, "n", f"{A}:5 q", "t", NOW - 1000000) + line("E", 0, 20000)
 FENCE = line("S", 1, NOW - 1000000)
 FENCE_Q = line("S", 1, f"{NOW - 1000000} q")
-TOMB = line("S", 1, f"{NOW - 1000000} q {A}:9:{NOW + 5000000}")
+TOMBSTONE = line("S", 1, f"{NOW - 1000000} q {A}:9:{NOW + 5000000}")
 MERGED = line("S", 1, f"{NOW - 1000000} q *:{NOW - 500} 0{NOW + 5000000} {A}:9 0{NOW + 5000000}")
 MANY = line("S", 1, f"{NOW - 1000000}" + "".join(f" c{i}:1 0{NOW + 5000000}" for i in range(40)))
 QUEUE = line("L", 2, f"{B}:7 {B}:t1 30000 0", f"{A}:9 {A}:o3 30000 0") + line("E", 2, 60000)
@@ -95,43 +101,54 @@ PERMITS = (
          f"{A}#3", f"{NOW + 9000000} 2 {A}:t1 1 {NOW - 5000} {NOW - 5000}")
     + line("E", 0, 9000))
 LATCH = line("H", 4, "r", NOW - 9000, "d", 0, "c", 2) + line("E", 4, 80000000)
-HEARS = line("C", f"hf:c:{B}") + line("C", f"hf:c:{A}")
+SUBSCRIBED = line("C", f"hf:c:{B}") + line("C", f"hf:c:{A}")
 
 
 def run(script, keys, *args):
     return line("R", script, keys, *args)
 
 
-ASK = run("acquire", "0123", f"{B}:8", f"{B}:t1", 30000, LATE, 0, NOW)
-STAND = run("acquire", "0123", f"{B}:8", f"{B}:t1", 30000, LATE, 0, NOW, 1)
-SUCCEED = run("acquire", "0123", f"{B}:8", f"{B}:t1", 30000, LATE, 0, NOW, 2)
+ACQUIRE = run("acquire", "0123", f"{B}:8", f"{B}:t1", 30000, LATE, 0, NOW)
+ENQUEUE = run("acquire", "0123", f"{B}:8", f"{B}:t1", 30000, LATE, 0, NOW, 1)
+NEXT_ACQUIRE = run("acquire", "0123", f"{B}:8", f"{B}:t1", 30000, LATE, 0, NOW, 2)
 READ = run("shared_acquire", "0123", f"{B}#9", f"{B}:t1", 30000, LATE, 0, "r", NOW, 1)
 WRITE = run("shared_acquire", "0123", f"{B}#9", f"{B}:t1", 30000, LATE, 0, "w", NOW, 1)
 TAKE = run("shared_acquire", "0123", f"{B}#9", f"{B}:t1", 30000, LATE, 0, "p5 2", NOW, 1)
 RELEASE = run("release", "0123", f"{A}:5", 0, 0)
-BURY = run("release", "0123", f"{A}:5", NOW + 5000000, 90000000, 0)
+RELEASE_TOMBSTONE = run("release", "0123", f"{A}:5", NOW + 5000000, 90000000, 0)
 SCRIPTS = [
-    ASK, HELD + ASK, HELD + FENCE + STAND, HELD_Q + FENCE_Q + QUEUE + SEEN + STAND, FENCE_Q + QUEUE + SEEN + HEARS + ASK,
-    TOMB + ASK, MERGED + ASK + READ, MANY + BURY + ASK + READ, HELD + FENCE + SUCCEED + STAND, FENCE + READ + WRITE, READERS + FENCE + READ, READERS + FENCE_Q + WRITE,
-    PERMITS + FENCE + TAKE, PERMITS + FENCE_Q + QUEUE + SEEN + HEARS + TAKE,
-    HELD + FENCE + RELEASE, HELD_Q + FENCE_Q + QUEUE + SEEN + HEARS + RELEASE,
-    HELD_Q + FENCE_Q + QUEUE + SEEN + HEARS + "M\n" + RELEASE,
+    ACQUIRE, HELD + ACQUIRE, HELD + FENCE + ENQUEUE, HELD_Q + FENCE_Q + QUEUE + SEEN + ENQUEUE,
+    FENCE_Q + QUEUE + SEEN + SUBSCRIBED + ACQUIRE,
+    TOMBSTONE + ACQUIRE, MERGED + ACQUIRE + READ, MANY + RELEASE_TOMBSTONE + ACQUIRE + READ,
+    HELD + FENCE + NEXT_ACQUIRE + ENQUEUE, FENCE + READ + WRITE, READERS + FENCE + READ,
+    READERS + FENCE_Q + WRITE,
+    PERMITS + FENCE + TAKE, PERMITS + FENCE_Q + QUEUE + SEEN + SUBSCRIBED + TAKE,
+    HELD + FENCE + RELEASE, HELD_Q + FENCE_Q + QUEUE + SEEN + SUBSCRIBED + RELEASE,
+    HELD_Q + FENCE_Q + QUEUE + SEEN + SUBSCRIBED + "M\n" + RELEASE,
     HELD + run("renew", "0", f"{A}:5", f"{A}:t1", 2, 30000, NOW - 1000000),
-    READERS + FENCE + run("shared_renew", "0123", f"{A}#3", f"{A}:t1", 2, 30000, NOW - 5000, "r", 0),
+    READERS + FENCE
+    + run("shared_renew", "0123", f"{A}#3", f"{A}:t1", 2, 30000, NOW - 5000, "r", 0),
     READERS + FENCE + run("shared_release", "0123", f"{A}#3", 0, 0),
-    HELD_Q + FENCE_Q + QUEUE + SEEN + HEARS + run("break", "0123", 0, LATE),
+    HELD_Q + FENCE_Q + QUEUE + SEEN + SUBSCRIBED + run("break", "0123", 0, LATE),
     READERS + FENCE + run("break", "0123", NOW - 5000, LATE),
-    HELD_Q + QUEUE + run("inspect", "02"), READERS + run("inspect", "02"), PERMITS + run("inspect", "02"),
+    HELD_Q + QUEUE + run("inspect", "02"), READERS + run("inspect", "02"),
+    PERMITS + run("inspect", "02"),
     HELD + run("hand_over", "0", f"{B}:1", f"{B}:t1", 30000, LATE, f"{A}:5", NOW - 1000000),
     run("acquire_all", "01236789", f"{B}:t1", 30000, LATE, 0, NOW, f"{B}:8", "m", f"{B}#9", "r"),
-    HELD + FENCE + run("acquire_all", "01236789", f"{B}:t1", 30000, LATE, 0, NOW, f"{B}:8", "m", f"{B}#9", "w"),
-    LATCH + run("latch_count_down", "45", A, 3, LATE, 1) + run("latch_count_down", "45", A, 4, LATE, 1),
+    HELD + FENCE
+    + run("acquire_all", "01236789", f"{B}:t1", 30000, LATE, 0, NOW, f"{B}:8", "m", f"{B}#9", "w"),
+    LATCH + run("latch_count_down", "45", A, 3, LATE, 1)
+    + run("latch_count_down", "45", A, 4, LATE, 1),
     run("latch_set", "45", A, 3, LATE, 2) + run("latch_get", "45", B, 1),
     LATCH + run("latch_get", "45", B, 1) + run("latch_set", "45", A, 9, LATE, 0),
-    HELD + run("proclaim", "05", f"{A}:5", NOW - 1000000, 1, "value"), HELD + run("leader", "05", B, 1),
-    HELD + run("raise_token", "01", f"{A}:5", NOW + 5), run("uptime", ""), run("register_client", "9", 90000, "x"), run("list", "", 0, "hf:*"),
-    line("S", 0, "foreign") + ASK, line("L", 1, "x") + ASK, line("S", 2, "x") + HELD + STAND, line("S", 1, "text") + ASK,
-    "P\tpublish\n" + HELD_Q + FENCE_Q + QUEUE + SEEN + HEARS + RELEASE, "P\tpexpire\n" + ASK, "P\tpexpire\n" + READ, "M\n" + ASK,
+    HELD + run("proclaim", "05", f"{A}:5", NOW - 1000000, 1, "value"),
+    HELD + run("leader", "05", B, 1),
+    HELD + run("raise_token", "01", f"{A}:5", NOW + 5), run("uptime", ""),
+    run("register_client", "9", 90000, "x"), run("list", "", 0, "hf:*"),
+    line("S", 0, "foreign") + ACQUIRE, line("L", 1, "x") + ACQUIRE,
+    line("S", 2, "x") + HELD + ENQUEUE, line("S", 1, "text") + ACQUIRE,
+    "P\tpublish\n" + HELD_Q + FENCE_Q + QUEUE + SEEN + SUBSCRIBED + RELEASE,
+    "P\tpexpire\n" + ACQUIRE, "P\tpexpire\n" + READ, "M\n" + ACQUIRE,
 ]
 
 
@@ -155,40 +172,50 @@ FILES = [
     steps("a", [0, 1], "F", [2, 0, 0, 0, 64], "\xff" * 64, second("a"), [1, 2], "i"),
     steps("g", [2, 0], second("g"), [0, 1], "B", [1, 0, 40, 8], "\xff" * 8, "g", [0, 2]),
     steps("d", [0, 1], second("d"), [1, 0], "B", [0, 1, 0, 16], "\x01" * 16, second("d"), [1, 0]),
-    steps("O", [0, 1], "a", [0, 0], "i", "O", [0, 2], "a", [0, 0], "l", "O", [0, 3], "a", [0, 0], "c"),
+    steps("O", [0, 1], "a", [0, 0], "i", "O", [0, 2], "a", [0, 0], "l", "O", [0, 3], "a", [0, 0],
+          "c"),
     steps("a", [0, 2], second("w"), [1, 0], "t", [255], "c", second("c"), "l"),
     steps("P", [0, 0, 0, 40], "hf lock?" * 5, "a", [0, 0], "P", [4, 2, 0, 4], "hf\0m", "l"),
 ]
-
 
 
 def plan(*pairs, control=b""):
     return bytes([len(pairs)]) + bytes(b for pair in pairs for b in pair) + control
 
 
-TRY, WAIT, ASYNC, FREE, LOOK, BREAK, LIST, EXTEND, KIND, KIND_WAIT, UP, DOWN, ALL, LATCH_OP, CAMPAIGN, LEADER = range(16)
-PROCLAIM, LEAVE, PASS, SHUT, OBSERVE, MISHAP, FREE_ASYNC = range(16, 23)
+# The steps of resp.c, in its order.
+TRY, WAIT, ASYNC, FREE, LOOK, BREAK, LIST, EXTEND, KIND, KIND_WAIT, UP, DOWN = range(12)
+ALL, LATCH_OP, CAMPAIGN, LEADER = range(12, 16)
+PROCLAIM, EXPORT, PASS, CLOSE, OBSERVE, MISHAP, FREE_ASYNC = range(16, 23)
 OTHER = 0x80  # the second client
 LIFE = [(TRY, 0), (OTHER | TRY, 1), (LOOK, 0), (FREE, 0), (OTHER | WAIT, 1), (FREE, 1)]
-HAND = [(TRY, 0), (OTHER | ASYNC, 1), (PASS, 2), (FREE, 0), (PASS, 1), (OTHER | PASS, 1), (FREE, 1)]
+HAND = [(TRY, 0), (OTHER | ASYNC, 1), (PASS, 2), (FREE, 0), (PASS, 1), (OTHER | PASS, 1),
+        (FREE, 1)]
 RESP = [
     plan(), plan(*LIFE), plan(*HAND),
-    plan((KIND, 8), (OTHER | KIND, 9), (OTHER | KIND_WAIT, 18), (FREE, 0), (KIND_WAIT, 24), (UP, 0), (DOWN, 0)),
+    plan((KIND, 8), (OTHER | KIND, 9), (OTHER | KIND_WAIT, 18), (FREE, 0), (KIND_WAIT, 24), (UP, 0),
+         (DOWN, 0)),
     plan((KIND, 32), (OTHER | KIND, 33), (KIND, 34), (OTHER | LOOK, 0), (LIST, 0)),
     plan((ALL, 0), (OTHER | ALL, 17), (FREE, 0), (OTHER | ALL, 1)),
     plan((LATCH_OP, 4), (OTHER | LATCH_OP, 1), (LATCH_OP, 2), (LATCH_OP, 1), (LATCH_OP, 3)),
-    plan((OBSERVE, 0), (OTHER | CAMPAIGN, 0), (PASS, 10), (LEADER, 0), (PROCLAIM, 0), (PASS, 100), (FREE, 0), (PASS, 50)),
-    plan((TRY, 0), (OTHER | LEAVE, 8), (EXTEND, 0), (FREE_ASYNC, 0), (PASS, 1)),
+    plan((OBSERVE, 0), (OTHER | CAMPAIGN, 0), (PASS, 10), (LEADER, 0), (PROCLAIM, 0), (PASS, 100),
+         (FREE, 0), (PASS, 50)),
+    plan((TRY, 0), (OTHER | EXPORT, 8), (EXTEND, 0), (FREE_ASYNC, 0), (PASS, 1)),
     plan((TRY, 0), (PASS, 60), (PASS, 60), (PASS, 200), (MISHAP, 4), (PASS, 60), (FREE, 0)),
-    plan((TRY, 0), (OTHER | BREAK, 0), (PASS, 60), (SHUT, 0), (TRY, 0)),
-    plan((MISHAP, 1), (TRY, 0), (MISHAP, 3), (EXTEND, 0), (MISHAP, 0), (TRY, 5), (MISHAP, 2), (OTHER | ASYNC, 1), (FREE, 0)),
+    plan((TRY, 0), (OTHER | BREAK, 0), (PASS, 60), (CLOSE, 0), (TRY, 0)),
+    plan((MISHAP, 1), (TRY, 0), (MISHAP, 3), (EXTEND, 0), (MISHAP, 0), (TRY, 5), (MISHAP, 2),
+         (OTHER | ASYNC, 1), (FREE, 0)),
 ]
-RAW = [b":1800000000000001\r\n", b"*3\r\n:1\r\n:1800000000000001\r\n:1800000000000001\r\n", b"-NOAUTH x\r\n", b"-ERR x\r\n",
-       b"*2147483647\r\n", b"$-2\r\n", b"-LOADING\r\n", b"-READONLY x\r\n", b"-OOM x\r\n", b"-BUSY x\r\n", b"+OK\r\n", b"*-1\r\n",
-       b"*5\r\n:0\r\n:1800000000000001\r\n:20000\r\n:1\r\n:1\r\n", b"-MOVED 1 a:1\r\n", b"*0\r\n", b"*1\r\n" * 8]
-for number, way in enumerate([b"\1\0", b"\2\3\1", b"\3\4", b"\6", b"\7", b"\x08\1" b"7", b"\x09"]):
+RAW = [b":1800000000000001\r\n", b"*3\r\n:1\r\n:1800000000000001\r\n:1800000000000001\r\n",
+       b"-NOAUTH x\r\n", b"-ERR x\r\n", b"*2147483647\r\n", b"$-2\r\n", b"-LOADING\r\n",
+       b"-READONLY x\r\n", b"-OOM x\r\n", b"-BUSY x\r\n", b"+OK\r\n", b"*-1\r\n",
+       b"*5\r\n:0\r\n:1800000000000001\r\n:20000\r\n:1\r\n:1\r\n", b"-MOVED 1 a:1\r\n", b"*0\r\n",
+       b"*1\r\n" * 8]
+CHANGES = [b"\1\0", b"\2\3\1", b"\3\4", b"\6", b"\7", b"\x08\1" b"7", b"\x09"]
+for number, way in enumerate(CHANGES):
     for skip in (0, 1, 3, 5, 8, 12):
-        RESP.append(plan(*(HAND if number % 2 else LIFE), control=bytes(skip) + way + bytes(4) + way))
+        control = bytes(skip) + way + bytes(4) + way
+        RESP.append(plan(*(HAND if number % 2 else LIFE), control=control))
 for raw in RAW:
     for skip in (2, 4, 6):
         RESP.append(plan(*LIFE, control=bytes(skip) + bytes([4, len(raw)]) + raw))
@@ -196,7 +223,8 @@ for raw in RAW:
 TARGETS = {
     "resp": RESP,
     "url": [b"u" + u.encode() for u in URLS]
-    + [b"p*a[!b-d]?\\*\0xazc*", b"o" + bytes(70), b"o\x48" + bytes(72) + b"\x48" + bytes(72) + b"name"],
+    + [b"p*a[!b-d]?\\*\0xazc*", b"o" + bytes(70),
+       b"o\x48" + bytes(72) + b"\x48" + bytes(72) + b"name"],
     "cli": [b"-" + l.replace(" ", "\n").encode() for l in LINES]
     + [b"c" + c.encode() for c in CONFIGS] + [b"h" + h.encode() for h in HANDLES],
     "scripts": [s.encode() for s in SCRIPTS],

@@ -1,20 +1,20 @@
 /*
- * URLs, patterns, and options of all sizes: what a user, or a file that a user wrote, may hand to the library.
+ * URLs, patterns, and options of all sizes: input from a user, or from a file that a user wrote.
  *
- * The first byte says which; the rest is the text, or the bytes of the options.
+ * The first byte selects the kind; the rest is the text, or the bytes of the options.
  */
 #include "fuzz.h"
 
 #include "base/glob.h"
 #include "base/url.h"
+#include "fake_time.h"
 #include "holdfast.h"
-#include "still.h"
 
 /* ---- URLs ---- */
 
 #define SECRET "hunter2"
 
-/* What is good is whole and in its limits. */
+/* An accepted URL is complete and within its limits. */
 static void check_url(const hf__url *u) {
     FUZZ_CHECK(u->scheme <= HF__SCHEME_CLUSTER_TLS);
     FUZZ_CHECK(u->prefix && strlen(u->prefix) <= HF__PREFIX_MAX);
@@ -27,7 +27,7 @@ static void check_url(const hf__url *u) {
         FUZZ_CHECK(*u->hosts[i].name && u->hosts[i].port > 0 && u->hosts[i].port <= 65535);
 }
 
-/* A line for a person: one, short, and without what stands before the '@'. */
+/* A line for a person: a single, short line without credentials. */
 static void check_line(const char *text) {
     const char *line = hf_error_detail(), *secret = strstr(text, ":" SECRET "@");
     FUZZ_CHECK(*line && !strchr(line, '\n'));
@@ -36,7 +36,8 @@ static void check_line(const char *text) {
                    !strstr(line, SECRET "@"));
 }
 
-/* What is shown is a URL of the same store, without credentials; of a bad one, its scheme. */
+/* The printable form is a URL of the same store without credentials; for an invalid URL, its
+   scheme. */
 static void check_shown(const char *text, hf_result r) {
     hf__url url;
     char *shown = hf__url_shown(text), *again = hf__url_shown(shown);
@@ -83,8 +84,8 @@ static void try_pattern(input *in) {
 
 enum { BEYOND = 16 };
 
-/* The bytes of the input over zeros; pointers are none of what a caller gets wrong in this way. */
-static size_t fill(input *in, void *to, size_t known) {
+/* Copies the bytes of the input over zeros. Pointers stay NULL: wrong pointers are not tested. */
+static size_t fill_options(input *in, void *to, size_t known) {
     size_t size = input_byte(in) % (known + BEYOND + 1), length = size;
     const uint8_t *from = input_bytes(in, &length);
     memset(to, 0, known + BEYOND);
@@ -92,14 +93,14 @@ static size_t fill(input *in, void *to, size_t known) {
     return size;
 }
 
-static void use(hf_client *client, hf_options *options, size_t size, const char *name) {
+static void use_options(hf_client *client, hf_options *options, size_t size, const char *name) {
     hf_hold *hold = (hf_hold *)(uintptr_t)1, *again = NULL;
     hf_info *info = NULL;
-    int64_t began = still_now_ms();
-    still_call_begins();
+    int64_t began = fake_time_now_ms();
+    fake_time_call_begins();
     hf_result r = hf_acquire_v(client, name, options, size, &hold);
     FUZZ_CHECK((r == HF_OK) == (hold != NULL));
-    FUZZ_CHECK(still_now_ms() - began < 100);
+    FUZZ_CHECK(fake_time_now_ms() - began < 100);
     if (r) {
         FUZZ_CHECK(*hf_error_detail());
         return;
@@ -109,7 +110,7 @@ static void use(hf_client *client, hf_options *options, size_t size, const char 
         FUZZ_CHECK(info->token == hf_fence(hold) && hf_remaining_ms(hold) <= HF_LEASE_MAX_MS);
         hf_info_free(info);
     }
-    options->wait_ms = 0; /* what it holds it may wait for as long as it likes */
+    options->wait_ms = 0; /* a held lock could be waited for without limit */
     r = hf_acquire_v(client, name, options, size, &again);
     FUZZ_CHECK((r == HF_OK) == (again != NULL));
     if (again) (void)hf_release(again);
@@ -127,12 +128,12 @@ static void try_options(input *in) {
         char beyond[BEYOND];
     } options;
     hf_client *client = (hf_client *)(uintptr_t)1;
-    size_t client_size = fill(in, &client_options, sizeof client_options.known);
+    size_t client_size = fill_options(in, &client_options, sizeof client_options.known);
     client_options.known.label = NULL;
     client_options.known.log = NULL;
     client_options.known.flags |= HF_NO_THREAD;
     if (client_size < sizeof client_options.known) client_size = sizeof client_options.known;
-    size_t size = fill(in, &options, sizeof options.known);
+    size_t size = fill_options(in, &options, sizeof options.known);
     options.known.cancel = NULL;
     options.known.on_lost = NULL;
     char *name = input_text(in, '\0');
@@ -141,14 +142,14 @@ static void try_options(input *in) {
     if (r)
         FUZZ_CHECK(*hf_error_detail());
     else
-        use(client, &options.known, size, name);
+        use_options(client, &options.known, size, name);
     hf_close(client);
     free(name);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     input in = {data, size};
-    still_begin();
+    fake_time_begin();
     switch (input_byte(&in)) {
     case 'o': try_options(&in); break;
     case 'p': try_pattern(&in); break;

@@ -5,24 +5,24 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "fake_time.h"
 #include "model/answer.h"
-#include "still.h"
 
-enum { LANES_MAX = 64, TOLD_MAX = 1 << 20 };
+enum { CONNECTIONS_MAX = 64, GIVEN_MAX = 1 << 20 };
 
-typedef struct lane {
+typedef struct connection {
     int fd, peer; /* the library's end, and ours; 0: not in use */
     int client;
     rm_conn *conn;
-    hf__buffer pending; /* what is yet to be read */
-    hf__buffer told;    /* what was given to read */
-    size_t chunk;       /* so much of it at a time; 0: all */
-    bool closing;       /* when all is read */
-    bool mute;          /* nothing comes through any more, as of a network that is cut */
-} lane;
+    hf__buffer pending; /* not read yet */
+    hf__buffer given;   /* already read by the library */
+    size_t chunk;       /* bytes given at a time; 0: all */
+    bool closing;       /* once everything is read */
+    bool mute;          /* nothing passes any more, as on a cut network */
+} connection;
 
 wire_state wire;
-static lane lanes[LANES_MAX];
+static connection connections[CONNECTIONS_MAX];
 
 int __wrap_connect(int fd, const struct sockaddr *address, socklen_t length);
 ssize_t __real_send(int fd, const void *bytes, size_t length, int flags);
@@ -30,36 +30,36 @@ ssize_t __wrap_send(int fd, const void *bytes, size_t length, int flags);
 int __real_close(int fd);
 int __wrap_close(int fd);
 
-static lane *find(int fd) {
-    for (size_t i = 0; i < LANES_MAX; i++)
-        if (lanes[i].peer && lanes[i].fd == fd) return &lanes[i];
+static connection *find_connection(int fd) {
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+        if (connections[i].peer && connections[i].fd == fd) return &connections[i];
     return NULL;
 }
 
-static void drop(lane *l) {
+static void drop_connection(connection *l) {
     rm_disconnect(l->conn);
     __real_close(l->peer);
     hf__buffer_fini(&l->pending);
     hf__buffer *past = &wire.past[l->client];
-    if (l->told.length && past->length + l->told.length < TOLD_MAX) {
-        hf__buffer_add(past, l->told.data, l->told.length);
+    if (l->given.length && past->length + l->given.length < GIVEN_MAX) {
+        hf__buffer_add(past, l->given.data, l->given.length);
         hf__buffer_add(past, "\n", 1);
     }
-    hf__buffer_fini(&l->told);
-    *l = (lane){0};
+    hf__buffer_fini(&l->given);
+    *l = (connection){0};
 }
 
-/* ---- Giving it to read ---- */
+/* ---- Passing answers to the library ---- */
 
-/* True: there is something new to read, if only the end. */
-static bool give(lane *l) {
+/* True: there is something new to read, or the end of the stream. */
+static bool give_bytes(connection *l) {
     size_t length = l->pending.length;
     if (l->chunk && length > l->chunk) length = l->chunk;
     if (length) {
         ssize_t n = __real_send(l->peer, l->pending.data, length, MSG_NOSIGNAL);
-        if (n <= 0) return false; /* it reads nothing any more */
-        if (l->told.length + (size_t)n < TOLD_MAX)
-            hf__buffer_add(&l->told, l->pending.data, (size_t)n);
+        if (n <= 0) return false; /* the library has stopped reading */
+        if (l->given.length + (size_t)n < GIVEN_MAX)
+            hf__buffer_add(&l->given, l->pending.data, (size_t)n);
         memmove(l->pending.data, l->pending.data + n, l->pending.length - (size_t)n);
         hf__buffer_cut(&l->pending, l->pending.length - (size_t)n);
         return true;
@@ -71,15 +71,15 @@ static bool give(lane *l) {
 
 static bool give_more(void) {
     bool any = false;
-    for (size_t i = 0; i < LANES_MAX; i++)
-        if (lanes[i].peer && give(&lanes[i])) any = true;
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+        if (connections[i].peer && give_bytes(&connections[i])) any = true;
     return any;
 }
 
-/* ---- Changing it on its way ---- */
+/* ---- Changing answers on their way ---- */
 
-/* One byte of what the server has just said is another. */
-static void flip(lane *l, size_t from) {
+/* Change one byte of the server's last answer. */
+static void flip_byte(connection *l, size_t from) {
     size_t length = l->pending.length - from, at = input_byte(&wire.control);
     uint8_t by = input_byte(&wire.control);
     if (!length || !by) return;
@@ -87,7 +87,7 @@ static void flip(lane *l, size_t from) {
     wire.lied = true;
 }
 
-static void add_raw(lane *l) {
+static void add_raw(connection *l) {
     size_t length = input_byte(&wire.control);
     const uint8_t *bytes = input_bytes(&wire.control, &length);
     if (!length) return;
@@ -95,8 +95,8 @@ static void add_raw(lane *l) {
     wire.lied = true;
 }
 
-/* A number in it is another: the kind of lie that is understood. */
-static void change_number(lane *l, size_t from) {
+/* Change a number in it: a lie that parses. */
+static void change_number(connection *l, size_t from) {
     uint8_t which = input_byte(&wire.control), digit = input_byte(&wire.control);
     size_t seen = 0;
     for (size_t i = from; i + 1 < l->pending.length; i++) {
@@ -107,15 +107,15 @@ static void change_number(lane *l, size_t from) {
     }
 }
 
-static void change(lane *l, size_t from) {
+static void change_answer(connection *l, size_t from) {
     switch (input_byte(&wire.control) % 10) {
     case 1: l->chunk = 1 + input_byte(&wire.control) % 64u; break;
-    case 2: flip(l, from); break;
-    case 3: /* in the midst of it */
+    case 2: flip_byte(l, from); break;
+    case 3: /* in the middle of it */
         hf__buffer_cut(&l->pending, from + input_byte(&wire.control) % (l->pending.length - from));
         l->mute = true;
         break;
-    case 4: /* something else, or only what comes next */
+    case 4: /* replace it, or insert before what comes next */
         wire.lied = true;
         hf__buffer_cut(&l->pending, from);
         add_raw(l);
@@ -135,10 +135,10 @@ static void change(lane *l, size_t from) {
     }
 }
 
-/* What the server said to any of them, since a release may tell another. */
-static void carry(void) {
-    for (size_t i = 0; i < LANES_MAX; i++) {
-        lane *l = &lanes[i];
+/* Pass on the server's output to all clients, since one client's release may notify another. */
+static void carry_answers(void) {
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++) {
+        connection *l = &connections[i];
         if (!l->peer || !l->conn->out.length) continue;
         size_t from = l->pending.length;
         if (l->mute) {
@@ -147,8 +147,8 @@ static void carry(void) {
         }
         hf__buffer_add(&l->pending, l->conn->out.data, l->conn->out.length);
         hf__buffer_cut(&l->conn->out, 0);
-        change(l, from);
-        (void)give(l);
+        change_answer(l, from);
+        (void)give_bytes(l);
     }
 }
 
@@ -158,85 +158,88 @@ int __wrap_connect(int fd, const struct sockaddr *address, socklen_t length) {
     int ends[2];
     size_t i = 0;
     (void)length;
-    if (address->sa_family == AF_UNSPEC) { /* it is given up, and closed next */
+    if (address->sa_family == AF_UNSPEC) { /* the connection is given up, and closed next */
         errno = EINVAL;
         return -1;
     }
-    while (i < LANES_MAX && lanes[i].peer) i++;
-    if (i == LANES_MAX || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    while (i < CONNECTIONS_MAX && connections[i].peer) i++;
+    if (i == CONNECTIONS_MAX || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
         errno = ECONNREFUSED;
         return -1;
     }
     FUZZ_CHECK(dup3(ends[0], fd, O_CLOEXEC) == fd);
     __real_close(ends[0]);
     FUZZ_CHECK(fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0);
-    lanes[i] = (lane){.fd = fd, .peer = ends[1], .client = wire.client};
-    lanes[i].conn = rm_connect(&wire.server, NULL);
-    hf__buffer_init(&lanes[i].pending, RM_BYTES_MAX);
-    hf__buffer_init(&lanes[i].told, RM_BYTES_MAX);
+    connections[i] = (connection){.fd = fd, .peer = ends[1], .client = wire.client};
+    connections[i].conn = rm_connect(&wire.server, NULL);
+    hf__buffer_init(&connections[i].pending, RM_BYTES_MAX);
+    hf__buffer_init(&connections[i].given, RM_BYTES_MAX);
     return 0;
 }
 
 ssize_t __wrap_send(int fd, const void *bytes, size_t length, int flags) {
-    lane *l = find(fd);
+    connection *l = find_connection(fd);
     if (!l) return __real_send(fd, bytes, length, flags);
-    wire.server.now_us = still_unix_us() + wire.skew_us;
+    wire.server.now_us = fake_time_unix_us() + wire.skew_us;
     rm_feed(l->conn, bytes, length);
-    carry();
+    carry_answers();
     return (ssize_t)length;
 }
 
 int __wrap_close(int fd) {
-    lane *l = find(fd);
-    if (l) drop(l);
+    connection *l = find_connection(fd);
+    if (l) drop_connection(l);
     return __real_close(fd);
 }
 
-/* ---- From outside ---- */
+/* ---- Interface ---- */
 
 void wire_begin(input control) {
     wire = (wire_state){.control = control};
     rm_init(&wire.server);
-    for (int i = 0; i < WIRE_CLIENTS; i++) hf__buffer_init(&wire.past[i], TOLD_MAX);
-    still_on_idle(give_more);
+    for (int i = 0; i < WIRE_CLIENTS; i++) hf__buffer_init(&wire.past[i], GIVEN_MAX);
+    fake_time_on_idle(give_more);
 }
 
 void wire_end(void) {
-    for (size_t i = 0; i < LANES_MAX; i++) FUZZ_CHECK(!lanes[i].peer); /* all were closed */
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+        FUZZ_CHECK(!connections[i].peer); /* all are closed */
     for (int i = 0; i < WIRE_CLIENTS; i++) hf__buffer_fini(&wire.past[i]);
     rm_fini(&wire.server);
 }
 
-static bool has(const hf__buffer *b, const char *text) {
+static bool has_text(const hf__buffer *b, const char *text) {
     return b->length && memmem(b->data, b->length, text, strlen(text));
 }
 
-bool wire_told(int client, const char *text) {
-    bool found = has(&wire.past[client], text);
-    for (size_t i = 0; i < LANES_MAX; i++)
-        if (lanes[i].peer && lanes[i].client == client && has(&lanes[i].told, text)) found = true;
+bool wire_gave(int client, const char *text) {
+    bool found = has_text(&wire.past[client], text);
+    for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+        if (connections[i].peer && connections[i].client == client &&
+            has_text(&connections[i].given, text))
+            found = true;
     return found;
 }
 
-static void command(const char *resp) {
+static void run_command(const char *resp) {
     rm_conn *conn = rm_connect(&wire.server, NULL);
     rm_feed(conn, resp, strlen(resp));
     rm_disconnect(conn);
 }
 
 void wire_mishap(uint8_t which) {
-    wire.server.now_us = still_unix_us() + wire.skew_us;
+    wire.server.now_us = fake_time_unix_us() + wire.skew_us;
     switch (which % 6) {
     case 0: wire.server.memory_full = !wire.server.memory_full; break;
-    case 1: command("*2\r\n$6\r\nSCRIPT\r\n$5\r\nFLUSH\r\n"); break;
+    case 1: run_command("*2\r\n$6\r\nSCRIPT\r\n$5\r\nFLUSH\r\n"); break;
     case 2: wire.server.refused = wire.server.refused ? NULL : "publish"; break;
     case 3:
-        for (size_t i = 0; i < LANES_MAX; i++)
-            if (lanes[i].peer) lanes[i].closing = true;
+        for (size_t i = 0; i < CONNECTIONS_MAX; i++)
+            if (connections[i].peer) connections[i].closing = true;
         break;
     case 4:
         wire.forgetful = true;
-        command("*1\r\n$8\r\nFLUSHALL\r\n");
+        run_command("*1\r\n$8\r\nFLUSHALL\r\n");
         break;
     default:
         wire.forgetful = true;

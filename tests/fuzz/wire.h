@@ -1,9 +1,9 @@
 /*
- * A server at the other end of every connection that the library makes: a good one, the simulator's
- * model of Redis with the shipped scripts, whose answers are changed on their way as the input says.
+ * A server at the other end of every connection that the library makes. It is correct: the
+ * simulator's model of Redis with the shipped scripts. The input changes its answers on their way.
  *
- * With --wrap the library's connect, send and close come here. A connection is a pair of sockets; what is sent is
- * executed at once, and the answers are there to be read, or some of them, when the library looks.
+ * With --wrap the library's connect, send and close come here. A connection is a pair of sockets.
+ * Commands run at once, and the answers, or some of them, are readable when the library polls.
  */
 #ifndef FUZZ_WIRE_H
 #define FUZZ_WIRE_H
@@ -16,12 +16,11 @@ enum { WIRE_CLIENTS = 2 };
 
 typedef struct wire_state {
     rm_server server;
-    input control; /* a byte for each answer on its way, and what that byte asks for */
-    int client;    /* whose connections are being made: the caller says */
-    hf__buffer
-        past[WIRE_CLIENTS]; /* what a client was given to read on connections that are over */
-    bool lied;              /* it was given what the server had not said */
-    bool forgetful;         /* the server lost what it was told, or its clock was set */
+    input control; /* for each answer a byte that selects the change, and its arguments */
+    int client;    /* set by the caller: the client that connects now */
+    hf__buffer past[WIRE_CLIENTS]; /* what a client has read on closed connections */
+    bool lied;                     /* a client was given something that the server did not send */
+    bool forgetful;                /* the server lost data, or its clock was set */
     int64_t skew_us;
 } wire_state;
 
@@ -30,10 +29,10 @@ extern wire_state wire;
 void wire_begin(input control);
 void wire_end(void);
 
-/* A client was given this to read. */
-bool wire_told(int client, const char *text);
+/* Whether the client was given this text to read. */
+bool wire_gave(int client, const char *text);
 
-/* What else may happen to a server: see wire.c. */
+/* Other failures of a server: see wire.c. */
 void wire_mishap(uint8_t which);
 
 #endif

@@ -1,4 +1,7 @@
-/* A process that updates the registers under the lock, and does not know that it is stopped now and then: see run.h. */
+/*
+ * A process that updates the registers under the lock, unaware that it is stopped now and then. See
+ * run.h.
+ */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,14 +12,14 @@
 
 enum { THINK_MS = 50, THINK_MORE_MS = 300 };
 
-/* Where its own word ends: now, and what it says remains. */
+/* The client's own deadline: now plus the time that it reports as remaining. */
 static int64_t deadline_us(const hf_hold *hold) {
     int64_t now = t_now_us();
     return now + 1000 * hf_remaining_ms(hold);
 }
 
-/* Computing the new value. Meanwhile the keeper renews, and the stay lasts longer. */
-static void think(const hf_hold *hold, stay *here) {
+/* Computes the new value. Meanwhile the background thread renews, and the hold lasts longer. */
+static void compute_value(const hf_hold *hold, hold_span *here) {
     int ms = THINK_MS + rand() % THINK_MORE_MS;
     for (int i = 0; i < ms; i++) {
         t_sleep_ms(1);
@@ -26,8 +29,8 @@ static void think(const hf_hold *hold, stay *here) {
     }
 }
 
-/* As somebody would who believes in his check: it says held, and he goes to work. */
-static void update(visitor *v, int fd, const hf_hold *hold, stay *here) {
+/* Trusts its check, as a naive program would: if hf_held says yes, it updates. */
+static void update_registers(updater *v, int fd, const hf_hold *hold, hold_span *here) {
     uint64_t token = hf_fence(hold);
     uint32_t open = 0, fenced = 0;
     bool may = resource_read(fd, FENCED, token, &fenced);
@@ -36,23 +39,23 @@ static void update(visitor *v, int fd, const hf_hold *hold, stay *here) {
         v->unsure++;
         return;
     }
-    think(hold, here);
+    compute_value(hold, here);
     (void)resource_write(fd, OPEN, token, open);
     if (may) (void)resource_write(fd, FENCED, token, fenced);
 }
 
-static void visit(visitor *v, hf_client *client, int fd) {
+static void visit_lock(updater *v, hf_client *client, int fd) {
     hf_hold *hold = NULL;
     if (hf_acquire(client, "register", &(hf_options){.wait_ms = 10000}, &hold) != HF_OK) {
         v->troubled++;
         return;
     }
-    if (v->stays == HOLDS_MAX) t_fail("more holds than there is room for");
-    stay *here = &v->stay[v->stays];
-    *here = (stay){t_now_us(), 0, hf_fence(hold)};
+    if (v->stays == HOLDS_MAX) t_fail("too many holds: raise HOLDS_MAX");
+    hold_span *here = &v->stay[v->stays];
+    *here = (hold_span){t_now_us(), 0, hf_fence(hold)};
     here->to_us = deadline_us(hold);
-    if (here->to_us > here->from_us) v->stays++; /* else it was over when it came */
-    update(v, fd, hold, here);
+    if (here->to_us > here->from_us) v->stays++; /* otherwise it was over when it arrived */
+    update_registers(v, fd, hold, here);
     int64_t now = t_now_us();
     if (now < here->to_us) here->to_us = now;
     v->lost += hf_release(hold) == HF_LOST;
@@ -68,7 +71,8 @@ int client_main(void *arg) {
     }
     srand((unsigned)(a->index + 1) * 7919U);
     if (hf_open(s->url, NULL, &client) != HF_OK) t_fail("cannot open: %s", hf_error_detail());
-    while (!atomic_load(&s->over)) visit(&s->visitors[a->index], client, s->sockets[a->index][0]);
+    while (!atomic_load(&s->over))
+        visit_lock(&s->visitors[a->index], client, s->sockets[a->index][0]);
     hf_close(client);
     return 0;
 }

@@ -1,11 +1,14 @@
 /*
- * lostupdate PLACE [SECONDS [SEED]]: five processes update a register under one lock with a lease of 2 s, while each is
- * stopped about every 5 s for longer than that (F2, F3). After Jepsen's test of etcd's locks.
+ * lostupdate PLACE [SECONDS [SEED]]: five processes update a register under one lock with a lease
+ * of 2 s. Each is stopped about every 5 s for longer than the lease (F2, F3). After Jepsen's test
+ * of etcd's locks.
  *
- * Each reads the register, checks that it holds the lock, computes for a while, and writes. One that was
- * stopped in between writes late, over what others wrote meanwhile: no lease can prevent that. A register that checks tokens
- * refuses it. The run fails if that one loses an acknowledged update, if two were inside at once by their own deadlines, or
- * if tokens do not grow.
+ * Each process reads the register, checks that it holds the lock, computes for a while, and writes.
+ * A process that was stopped in between writes late, over updates that others made meanwhile: no
+ * lease can prevent that. A register that checks tokens refuses the late write.
+ *
+ * The run fails if the checking register loses an acknowledged update, if two processes were inside
+ * at once by their own deadlines, or if tokens do not grow.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,30 +33,30 @@ static unsigned seed;
 
 /* ---- Stopping -------------------------------------------------------------------------------- */
 
-typedef struct victim {
+typedef struct stop_victim {
     t_proc *process;
     bool stopped;
-    int64_t next_ms; /* when to stop it, or to let it go on */
+    int64_t next_ms; /* when to stop it, or to continue it */
     int stops;
-} victim;
+} stop_victim;
 
-static int64_t about(int ms) {
+static int64_t random_around(int ms) {
     return ms / 2 + rand() % ms;
 }
 
-static void turn(victim *v, int64_t now) {
+static void stop_or_continue(stop_victim *v, int64_t now) {
     if (now < v->next_ms) return;
     v->stopped = !v->stopped;
     v->stops += v->stopped;
     t_proc_kill(v->process, v->stopped ? SIGSTOP : SIGCONT);
-    v->next_ms = now + (v->stopped ? FOR_MS + rand() % FOR_MORE_MS : about(EVERY_MS));
+    v->next_ms = now + (v->stopped ? FOR_MS + rand() % FOR_MORE_MS : random_around(EVERY_MS));
 }
 
-/* How often somebody was stopped. */
-static int stop_and_go(victim *victims, int64_t until_ms) {
+/* Returns how many times a process was stopped. */
+static int stop_and_go(stop_victim *victims, int64_t until_ms) {
     int stops = 0;
     for (int64_t now; (now = t_now_ms()) < until_ms; t_sleep_ms(5))
-        for (int i = 0; i < CLIENTS; i++) turn(&victims[i], now);
+        for (int i = 0; i < CLIENTS; i++) stop_or_continue(&victims[i], now);
     for (int i = 0; i < CLIENTS; i++) {
         if (victims[i].stopped) t_proc_kill(victims[i].process, SIGCONT);
         stops += victims[i].stops;
@@ -61,18 +64,18 @@ static int stop_and_go(victim *victims, int64_t until_ms) {
     return stops;
 }
 
-/* ---- What became of it ----------------------------------------------------------------------- */
+/* ---- Results --------------------------------------------------------------------------------- */
 
 static int by_begin(const void *a, const void *b) {
-    const stay *x = a, *y = b;
+    const hold_span *x = a, *y = b;
     return (x->from_us > y->from_us) - (x->from_us < y->from_us);
 }
 
-/* Stays of all clients in order; freed by the caller. */
-static stay *all_stays(const shared *s, int *count) {
+/* The holds of all clients in order; freed by the caller. */
+static hold_span *all_stays(const shared *s, int *count) {
     int n = 0;
     for (int i = 0; i < CLIENTS; i++) n += s->visitors[i].stays;
-    stay *all = calloc((size_t)n + 1, sizeof *all);
+    hold_span *all = calloc((size_t)n + 1, sizeof *all);
     if (!all) t_fail("out of memory");
     *count = 0;
     for (int i = 0; i < CLIENTS; i++) {
@@ -89,7 +92,7 @@ typedef struct figures {
 } figures;
 
 static void look_at_stays(const shared *s, figures *f) {
-    stay *all = all_stays(s, &f->holds);
+    hold_span *all = all_stays(s, &f->holds);
     int64_t end = 0;
     for (int i = 0; i < f->holds; i++) {
         f->overlaps += all[i].from_us < end;
@@ -114,8 +117,8 @@ static figures figures_of(const shared *s, int stops) {
     return f;
 }
 
-/* One line that a script can read. */
-static void print(const figures *f) {
+/* Prints one line that a script can parse. */
+static void print_figures(const figures *f) {
     printf("place=%s seconds=%d seed=%u stops=%d holds=%d lost_holds=%d unsure=%d troubled=%d "
            "open_acknowledged=%u open_lost=%u fenced_acknowledged=%u fenced_lost=%u refused=%u "
            "overlaps=%d backwards=%d\n",
@@ -126,7 +129,7 @@ static void print(const figures *f) {
 
 /* ---- The run --------------------------------------------------------------------------------- */
 
-static shared *prepare(void) {
+static shared *prepare_run(void) {
     shared *s = t_shared_new(sizeof *s);
     snprintf(s->url, sizeof s->url, "%s", chosen->start());
     for (int i = 0; i < CLIENTS; i++)
@@ -141,14 +144,14 @@ static void let_go_of_sockets(const shared *s) {
     }
 }
 
-static figures run(shared *s) {
+static figures run_place(shared *s) {
     static client_arg args[CLIENTS];
-    victim victims[CLIENTS];
+    stop_victim victims[CLIENTS];
     t_proc *resource = t_proc_start(resource_main, s);
     for (int i = 0; i < CLIENTS; i++) {
         args[i] = (client_arg){s, i};
-        victims[i] = (victim){.process = t_proc_start(client_main, &args[i]),
-                              .next_ms = t_now_ms() + about(EVERY_MS)};
+        victims[i] = (stop_victim){.process = t_proc_start(client_main, &args[i]),
+                                   .next_ms = t_now_ms() + random_around(EVERY_MS)};
     }
     let_go_of_sockets(s);
     int stops = stop_and_go(victims, t_now_ms() + 1000 * (int64_t)seconds);
@@ -160,9 +163,9 @@ static figures run(shared *s) {
 
 static void F02_F03_no_update_is_lost_where_tokens_are_checked(void **state) {
     (void)state;
-    shared *s = prepare();
-    figures f = run(s);
-    print(&f);
+    shared *s = prepare_run();
+    figures f = run_place(s);
+    print_figures(&f);
     t_shared_free(s, sizeof *s);
     chosen->end();
     assert_true(f.stops > 0 && f.acknowledged[FENCED] > 0);
@@ -171,7 +174,7 @@ static void F02_F03_no_update_is_lost_where_tokens_are_checked(void **state) {
     assert_int_equal(f.backwards, 0);
 }
 
-static void usage(void) {
+static void print_usage(void) {
     fprintf(stderr, "usage: lostupdate PLACE [SECONDS [SEED]]\nPLACE:");
     for (int i = 0; places[i].name; i++) fprintf(stderr, " %s", places[i].name);
     fprintf(stderr, "\n");
@@ -182,7 +185,7 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (int i = 0; argc > 1 && places[i].name; i++)
         if (!strcmp(argv[1], places[i].name)) chosen = &places[i];
-    if (!chosen) usage();
+    if (!chosen) print_usage();
     if (argc > 2) seconds = atoi(argv[2]);
     seed = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : (unsigned)time(NULL);
     srand(seed);

@@ -1,4 +1,7 @@
-/* The resource that is updated: see run.h. It keeps what the processes share, and nobody else touches it. */
+/*
+ * The resource that is updated: see run.h. It runs in its own process, and only it changes the
+ * registers.
+ */
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -6,23 +9,22 @@
 #include "run.h"
 #include "t_fail.h"
 
-typedef struct request {
+typedef struct resource_request {
     int32_t which;
     bool write;
     uint32_t base;
     uint64_t token;
-} request;
+} resource_request;
 
 typedef struct answer {
     bool done;
     uint32_t version;
 } answer;
 
-/*
- * A read shows its token, too. If only writes did, one that was paused could write after the next holder has read, and
- * before that one writes: with the highest token so far, and in vain.
- */
-static bool may(reg *r, const request *q) {
+/* A read also presents its token. If only writes did, a paused process could still write between
+   the next holder's read and write. Its token would be the highest so far, and the update would be
+   lost. */
+static bool check_token(reg *r, const resource_request *q) {
     if (q->which != FENCED) return true;
     if (q->token < r->highest) {
         r->refused++;
@@ -32,10 +34,10 @@ static bool may(reg *r, const request *q) {
     return true;
 }
 
-static answer apply(reg *r, const request *q) {
-    if (!may(r, q)) return (answer){false, 0};
+static answer apply_request(reg *r, const resource_request *q) {
+    if (!check_token(r, q)) return (answer){false, 0};
     if (q->write) {
-        if (r->versions + 1 >= VERSIONS_MAX) t_fail("more updates than there is room for");
+        if (r->versions + 1 >= VERSIONS_MAX) t_fail("too many updates: raise VERSIONS_MAX");
         r->parent[++r->versions] = q->base;
         r->current = r->versions;
     }
@@ -43,10 +45,10 @@ static answer apply(reg *r, const request *q) {
 }
 
 /* False: the client has ended. */
-static bool serve(shared *s, int fd) {
-    request q;
+static bool serve_request(shared *s, int fd) {
+    resource_request q;
     if (recv(fd, &q, sizeof q, 0) != sizeof q) return false;
-    answer a = apply(&s->registers[q.which], &q);
+    answer a = apply_request(&s->registers[q.which], &q);
     return send(fd, &a, sizeof a, MSG_NOSIGNAL) == sizeof a;
 }
 
@@ -60,7 +62,7 @@ int resource_main(void *arg) {
     }
     while (open > 0 && poll(fds, CLIENTS, -1) >= 0) {
         for (int i = 0; i < CLIENTS; i++) {
-            if (!fds[i].revents || serve(s, fds[i].fd)) continue;
+            if (!fds[i].revents || serve_request(s, fds[i].fd)) continue;
             fds[i].fd = -1;
             open--;
         }
@@ -68,7 +70,7 @@ int resource_main(void *arg) {
     return 0;
 }
 
-static answer ask(int fd, const request *q) {
+static answer send_request(int fd, const resource_request *q) {
     answer a = {0};
     if (send(fd, q, sizeof *q, MSG_NOSIGNAL) != sizeof *q || recv(fd, &a, sizeof a, 0) != sizeof a)
         t_fail("the resource does not answer");
@@ -76,16 +78,18 @@ static answer ask(int fd, const request *q) {
 }
 
 bool resource_read(int fd, int which, uint64_t token, uint32_t *version) {
-    answer a = ask(fd, &(request){.which = which, .token = token});
+    answer a = send_request(fd, &(resource_request){.which = which, .token = token});
     *version = a.version;
     return a.done;
 }
 
 bool resource_write(int fd, int which, uint64_t token, uint32_t base) {
-    return ask(fd, &(request){.which = which, .write = true, .base = base, .token = token}).done;
+    return send_request(
+               fd, &(resource_request){.which = which, .write = true, .base = base, .token = token})
+        .done;
 }
 
-/* What is in the final value is what it was based on, and so on. */
+/* The final value contains its version, the version that it was based on, and so on. */
 uint32_t resource_lost(const reg *r) {
     uint32_t kept = 0;
     for (uint32_t v = r->current; v; v = r->parent[v]) kept++;

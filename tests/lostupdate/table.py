@@ -1,7 +1,8 @@
-"""table.py PROGRAM SECONDS PLACE...: the lost-update run on each of these places, one after the other, and its table.
+"""table.py PROGRAM SECONDS PLACE...: run the lost-update test on each place, and print its table.
 
-Written to docs/LOST-UPDATES.md, between the marks there, if all places were run for at least two minutes each. It fails
-if a run does, or if nothing was lost where tokens are not checked and a lease ends on a server: then the run shows nothing.
+The table is written to docs/LOST-UPDATES.md, between the marks there, if all places ran for at
+least two minutes each. The script fails if a run fails. It also fails if a place with servers lost
+no update without tokens, because such a run shows nothing.
 """
 import os
 import pathlib
@@ -12,13 +13,14 @@ import time
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/LOST-UPDATES.md"
 BEGIN, END = "<!-- begin: make lost-updates -->", "<!-- end -->"
-PLACES = {"single": "one server", "sentinel": "Sentinel, three nodes", "cluster": "cluster, six nodes",
-          "quorum": "quorum, three nodes", "file": "`file:`"}
+PLACES = {"single": "one server", "sentinel": "Sentinel, three nodes",
+          "cluster": "cluster, six nodes", "quorum": "quorum, three nodes", "file": "`file:`"}
 LONG_ENOUGH = 120
 
 
 def run(program, seconds, place):
-    done = subprocess.run([program, place, str(seconds)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run([program, place, str(seconds)], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
     line = next((text for text in done.stdout.splitlines() if text.startswith("place=")), None)
     if not line or done.returncode:
         sys.exit(done.stdout)
@@ -32,29 +34,34 @@ def percent(lost, of):
 
 
 def table(rows):
-    yield "| | stopped | holds | lost by their holders | updates acknowledged without tokens | of these lost " \
+    yield "| | stopped | holds | lost by their holders " \
+          "| updates acknowledged without tokens | of these lost " \
           "| acknowledged with tokens | of these lost | refused | holds that overlapped |"
     yield "|---|---|---|---|---|---|---|---|---|---|"
     for row in rows:
-        cells = [PLACES[row["place"]], row["stops"], row["holds"], row["lost_holds"], row["open_acknowledged"],
-                 f"**{percent(row['open_lost'], row['open_acknowledged'])}**", row["fenced_acknowledged"],
-                 f"**{row['fenced_lost']}**", row["refused"], f"**{row['overlaps']}**"]
+        cells = [PLACES[row["place"]], row["stops"], row["holds"], row["lost_holds"],
+                 row["open_acknowledged"],
+                 f"**{percent(row['open_lost'], row['open_acknowledged'])}**",
+                 row["fenced_acknowledged"], f"**{row['fenced_lost']}**", row["refused"],
+                 f"**{row['overlaps']}**"]
         yield "| " + " | ".join(str(cell) for cell in cells) + " |"
 
 
 def server_version():
     binary = os.environ.get("HOLDFAST_TEST_SERVER", "redis-server")
-    words = subprocess.run([binary, "--version"], stdout=subprocess.PIPE, text=True).stdout.split()
+    shown = subprocess.run([binary, "--version"], stdout=subprocess.PIPE, text=True)
+    words = shown.stdout.split()
     return " ".join([words[0], *(word[2:] for word in words if word.startswith("v="))])
 
 
 def write(rows, seconds):
-    said = f"{seconds} s each, on {time.strftime('%Y-%m-%d', time.gmtime())}: {server_version()}, " \
-           f"Linux {platform.release()} {platform.machine()}, {os.cpu_count()} cores. Seeds: " + \
-           ", ".join(f"{row['place']} {row['seed']}" for row in rows) + "."
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    seeds = ", ".join(f"{row['place']} {row['seed']}" for row in rows)
+    caption = f"{seconds} s each, on {today}: {server_version()}, Linux {platform.release()} " \
+              f"{platform.machine()}, {os.cpu_count()} cores. Seeds: {seeds}."
     before, _, rest = PAGE.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
-    PAGE.write_text("\n".join([before + BEGIN, *table(rows), "", said, END]) + after)
+    PAGE.write_text("\n".join([before + BEGIN, *table(rows), "", caption, END]) + after)
 
 
 def main(program, seconds, *places):
@@ -63,7 +70,8 @@ def main(program, seconds, *places):
     print("\n".join(table(rows)))
     if set(places) == set(PLACES) and seconds >= LONG_ENOUGH:
         write(rows, seconds)
-    idle = [row["place"] for row in rows if row["place"] != "file" and seconds >= LONG_ENOUGH and not row["open_lost"]]
+    idle = [row["place"] for row in rows
+            if row["place"] != "file" and seconds >= LONG_ENOUGH and not row["open_lost"]]
     return f"nothing was lost without tokens on: {', '.join(idle)}" if idle else 0
 
 

@@ -1,4 +1,4 @@
-/* See calls.h. A failing_NAME is what NAME is called in the library's object. */
+/* See calls.h. In the library's object, failing_NAME replaces calls of NAME. */
 #include "calls.h"
 
 #include <dirent.h>
@@ -36,8 +36,8 @@ const char *calls_name(int kind) {
     return names[kind];
 }
 
-/* A function of its own, to break on: its caller's caller is the call that fails. */
-static bool fails(int kind, int error) {
+/* A separate function, for a breakpoint: the caller of its caller makes the call that fails. */
+static bool call_fails(int kind, int error) {
     calls *c = calls_shared;
     if (!c || t_exempt() || !atomic_load(&c->armed)) return false;
     long nth = atomic_fetch_add(&c->made[kind], 1) + 1, first = atomic_load(&c->first);
@@ -49,10 +49,10 @@ static bool fails(int kind, int error) {
     return true;
 }
 
-#define FAILING(type, kind, failed_value, error, name, parameters, arguments) \
-    type failing_##name parameters;                                           \
-    type failing_##name parameters {                                          \
-        return fails(CALLS_##kind, error) ? (failed_value) : name arguments;  \
+#define FAILING(type, kind, failed_value, error, name, parameters, arguments)     \
+    type failing_##name parameters;                                               \
+    type failing_##name parameters {                                              \
+        return call_fails(CALLS_##kind, error) ? (failed_value) : name arguments; \
     }
 #define FAILING_INT(error, name, parameters, arguments) \
     FAILING(int, name, -1, error, name, parameters, arguments)
@@ -70,7 +70,7 @@ FAILING(char *, allocation, NULL, ENOMEM, strndup, (const char *text, size_t siz
 int failing_vasprintf(char **text, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 int failing_vasprintf(char **text, const char *format, va_list args) {
-    return fails(CALLS_allocation, ENOMEM) ? -1 : vasprintf(text, format, args);
+    return call_fails(CALLS_allocation, ENOMEM) ? -1 : vasprintf(text, format, args);
 }
 
 int failing_asprintf(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -110,10 +110,11 @@ FAILING_INT(ENOMEM, poll, (struct pollfd * fds, nfds_t count, int ms), (fds, cou
 FAILING_INT(EMFILE, eventfd, (unsigned start, int flags), (start, flags))
 FAILING_SIZE(EIO, read, (int fd, void *to, size_t n), (fd, to, n))
 
-/* What wakes a thread of ours is a number written to an eventfd, which cannot fail: full, it is readable. */
+/* Threads are woken by a number written to an eventfd. This write cannot fail: a full eventfd is
+   readable. */
 ssize_t failing_write(int fd, const void *from, size_t n);
 ssize_t failing_write(int fd, const void *from, size_t n) {
-    if (n != sizeof(uint64_t) && fails(CALLS_write, EAGAIN)) return -1;
+    if (n != sizeof(uint64_t) && call_fails(CALLS_write, EAGAIN)) return -1;
     return write(fd, from, n);
 }
 
@@ -153,7 +154,7 @@ int failing_open(const char *path, int flags, ...) {
     va_start(args, flags);
     mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
     va_end(args);
-    return fails(CALLS_open, EMFILE) ? -1 : open(path, flags, mode);
+    return call_fails(CALLS_open, EMFILE) ? -1 : open(path, flags, mode);
 }
 
 int failing_openat(int at, const char *path, int flags, ...);
@@ -162,7 +163,7 @@ int failing_openat(int at, const char *path, int flags, ...) {
     va_start(args, flags);
     mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
     va_end(args);
-    return fails(CALLS_open, EMFILE) ? -1 : openat(at, path, flags, mode);
+    return call_fails(CALLS_open, EMFILE) ? -1 : openat(at, path, flags, mode);
 }
 
 /* A pointer or a number: both are passed in the same way. */
@@ -172,10 +173,10 @@ int failing_fcntl(int fd, int what, ...) {
     va_start(args, what);
     void *arg = va_arg(args, void *);
     va_end(args);
-    return fails(CALLS_fcntl, ENOLCK) ? -1 : fcntl(fd, what, arg);
+    return call_fails(CALLS_fcntl, ENOLCK) ? -1 : fcntl(fd, what, arg);
 }
 
-/* The twins for 64 bits, which is what is called where off_t has them: here they are the same. */
+/* The 64-bit variants, which are called where off_t has 64 bits: here they are the same. */
 #define TWIN(type, name, parameters) \
     type failing_##name##64 parameters __attribute__((alias("failing_" #name)))
 

@@ -1,9 +1,9 @@
 /*
  * Allocations and system calls of the library that fail: one of them, or all of a kind from one on.
  *
- * Other than with t_alloc and t_sys, which wrap the calls of all that is linked, only the library's own and
- * hiredis' calls come here: CMakeLists.txt makes one object of both and gives these calls other names in it.
- * So what a test does for itself always works, and every failure is one that the library has to deal with.
+ * t_alloc and t_sys wrap the calls of the whole program. Here only calls of the library and of
+ * hiredis fail: CMakeLists.txt links both into one object in which these calls have other names. So
+ * the test's own calls always work, and the library must handle every failure.
  */
 #ifndef OOM_CALLS_H
 #define OOM_CALLS_H
@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Each kind of failure: its name here, and how a person knows it. All allocations are one kind. */
+/* Each kind of failure: its name in code, and its name in reports. All allocations are one kind. */
 #define CALLS_KINDS(X) \
     X(allocation)      \
     X(pthread_create)  \
@@ -58,17 +58,17 @@ enum {
         CALLS_COUNT
 };
 
-/* In memory that processes share: what is to fail, and what has happened. */
+/* In memory that processes share: which call fails, and what has happened. */
 typedef struct calls {
     atomic_bool armed;
-    atomic_int kind;      /* which kind is to fail; -1: none */
+    atomic_int kind;      /* the kind that fails; -1: none */
     atomic_long first;    /* its nth call, from 1 */
     atomic_bool for_good; /* and all after it */
     atomic_long made[CALLS_COUNT], failed;
 } calls;
 
-extern calls *calls_shared;       /* before the first call of the library that counts */
-extern struct paths *calls_paths; /* if set, of a run where nothing fails: see paths.h */
+extern calls *calls_shared;       /* set before the first library call that counts */
+extern struct paths *calls_paths; /* optional, for a run without failures: see paths.h */
 
 const char *calls_name(int kind);
 

@@ -1,18 +1,18 @@
 /*
- * The conformance suite while something fails (F45): each allocation that the library makes in a case, and each
- * system call, fails once, and then with all of its kind after it. The case may fail over that; the process may not
- * crash or hang, nothing may leak (the asan build sees), and nobody may hold what another holds or the store does not
- * know of (watch.h).
+ * The conformance suite while calls fail (F45): each allocation and each system call that the
+ * library makes in a case fails once, and then together with all later calls of its kind. The case
+ * may fail because of it. The process must not crash or hang, and nothing may leak (the asan build
+ * checks). Nobody may hold a lock that another holds or that the store does not know (watch.h).
  *
  *     oom STORE [PATTERN]      the cases that conformance would run; and in the environment:
- *     EVERY=1                  each call, also those that were come to on the same way before (paths.h)
+ *     EVERY=1                  each call, even on a call path that was seen before (paths.h)
  *     STRIDE=n[/m]             every nth failure, of every mth case; all of them by default
- *     WAYS=file                other such programs have the same file: each case is run by one of them
+ *     WAYS=file                programs that share this file divide the cases among themselves
  *     ONLY=KIND[:n[:good]]     failures of one kind; the nth call alone, once or for good
  *
- * Every run is a process of its own, forked before the library has done anything: what is called is first counted in a
- * run where nothing fails. With threads the nth call is not the same in every run, and may not be made; the figures
- * count failures that happened.
+ * Every run is a process of its own, forked before the library has done anything. A first run
+ * without failures counts the calls. With threads the nth call differs between runs, and may not
+ * happen; the figures count failures that happened.
  */
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -33,7 +33,8 @@
 #if defined(__SANITIZE_ADDRESS__)
 int __lsan_do_recoverable_leak_check(void);
 const char *__asan_default_options(void);
-const char *__asan_default_options(void) { /* cmocka would catch what is to end the process */
+/* cmocka would catch signals that must end the process */
+const char *__asan_default_options(void) {
     return "handle_segv=2:handle_sigbus=2:handle_sigfpe=2:handle_sigill=2:exitcode=97:"
            "leak_check_at_exit=0:allocator_may_return_null=1";
 }
@@ -45,10 +46,10 @@ static int __lsan_do_recoverable_leak_check(void) {
 
 enum {
     PASSED = 0,
-    CASE_FAILED = 1, /* which it may */
+    CASE_FAILED = 1, /* which is allowed */
     LEAKED = 96,
-    RUN_MS = 120000, /* whatever a case waits for has come or been given up by then */
-    HURRY_MS = 1500, /* what cases give to what must happen, instead of CF_WATCHDOG_MS */
+    RUN_MS = 120000, /* everything a case waits for has happened or timed out by then */
+    HURRY_MS = 1500, /* replaces CF_WATCHDOG_MS in the cases */
     STOP_MS = 4000,
     OUTPUT_MAX = 16384
 };
@@ -74,11 +75,11 @@ static oom_totals sum;
 static const struct CMUnitTest *current;
 static bool whole_passed;
 
-/* The fixture is part of the case: its opening may fail, too. */
+/* The fixture is part of the case: opening its clients may fail, too. */
 static void run_whole(void **state) {
     static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-    for (size_t i = 0; i < 4; i++) signal(signals[i], SIG_DFL); /* not for cmocka to catch */
-    signal(SIGALRM, SIG_IGN);                                   /* the parent sees to the time */
+    for (size_t i = 0; i < 4; i++) signal(signals[i], SIG_DFL); /* cmocka must not catch them */
+    signal(SIGALRM, SIG_IGN);                                   /* the parent limits the time */
     *state = current->initial_state;
     atomic_store(&calls_shared->armed, true);
     int r = current->setup_func(state);
@@ -87,8 +88,8 @@ static void run_whole(void **state) {
     whole_passed = true;
 }
 
-/* Its threads may be about to call a client that is closed next: they get the time to find that out; those that
-   then still go on are inside of a call that waits. */
+/* Threads of the case may be about to call a client that is closed next. They get time to see that
+   the case is over. Threads that continue after that are inside a call that waits. */
 static void leave_case(cf *f) {
     watch_stop();
     (void)cf_threads_end(f, STOP_MS);
@@ -122,7 +123,7 @@ _Noreturn static void child(const oom_job *j) {
     watch_end();
     atomic_store(&calls_shared->armed, false);
     hf_close(witness);
-    /* Processes that a case has left are still in its memory, and not to be told from leaks. */
+    /* Processes that a case left behind still use its memory, which looks like a leak. */
     bool looks = !failed || !(c->needs & CF_PROCESSES);
     if (looks && __lsan_do_recoverable_leak_check()) _exit(LEAKED);
     fflush(NULL);
@@ -140,7 +141,7 @@ static void empty_store(void) {
     if (system(command) != 0) abort();
 }
 
-/* The status that waitpid gives; 0x7f00 and above: it had to be killed. */
+/* The status from waitpid; 0x7f00 and above: the process was killed. */
 static int wait_for(pid_t pid) {
     int status = 0;
     for (int64_t until = t_now_ms() + RUN_MS; t_now_ms() < until; t_sleep_ms(1))
@@ -156,7 +157,7 @@ static void show_output(int fd) {
     if (n > 0) fwrite(text, 1, (size_t)n, stdout);
 }
 
-/* A helper of the tests that failed on a thread where it cannot be left. */
+/* A test helper aborted, because it failed on a thread that cannot return. */
 static bool aborted_by_test(int fd) {
     char text[OUTPUT_MAX + 1];
     ssize_t n = pread(fd, text, OUTPUT_MAX, 0);
@@ -186,7 +187,7 @@ static void report_trouble(const oom_job *j, const char *what, int output) {
     sum.troubles++;
 }
 
-/* Whether the case passed. */
+/* Returns whether the case passed. */
 static bool run_case(const oom_job *j) {
     int output = memfd_create("output", MFD_CLOEXEC);
     empty_store();
@@ -218,10 +219,10 @@ static void run_failing(const oom_job *j) {
     sum.met[j->kind] += atomic_load(&calls_shared->failed) > 0;
 }
 
-/* ---- All of them ---- */
+/* ---- All failures ---- */
 
-static long turn;                   /* counts failures, to take every nth */
-static volatile sig_atomic_t ended; /* by SIGTERM: what was done is reported all the same */
+static long turn;                   /* counts failures, to select every nth */
+static volatile sig_atomic_t ended; /* by SIGTERM: the results so far are still reported */
 
 static void note_sigterm(int number) {
     (void)number;
@@ -243,7 +244,7 @@ static void fail_in_turn(const struct CMUnitTest *test, int kind, long made) {
 static void fail_in_case(const struct CMUnitTest *test) {
     long made[CALLS_COUNT];
     if (!run_case(&(oom_job){.test = test, .kind = -1})) {
-        printf("%s fails by itself\n", test->name);
+        printf("%s fails even without an injected failure\n", test->name);
         sum.troubles += sum.troubles == 0;
         return;
     }
@@ -275,8 +276,8 @@ static void print_totals(const char *store) {
     if (!sum.troubles) printf("[  PASSED  ] %ld tests\n", sum.runs);
 }
 
-/* What a hundred do they do as a few of them would, and take the machine for it; and processes that go on for as many
-   rounds as they were given may wait an outage out in each. */
+/* Cases with a hundred threads cover nothing that a few do not, and take the whole machine. Cases
+   with processes that do a fixed number of rounds may wait for a timeout in each round. */
 static bool is_crowd(const char *name) {
     return strstr(name, "a_hundred") || strstr(name, "processes_exclude");
 }

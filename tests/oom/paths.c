@@ -13,9 +13,10 @@
 #include "t_proc.h"
 
 enum {
-    FUNCTIONS = 10,    /* the innermost; three are not the library's, but here and in calls.c */
-    PATHS_MAX = 65536, /* ways */
-    CALLS = 65536      /* of a kind in a case: none after that is picked */
+    /* the innermost; three of them are not the library's but here and in calls.c */
+    FUNCTIONS = 10,
+    PATHS_MAX = 65536, /* call paths */
+    CALLS = 65536      /* of a kind in a case: later calls are not picked */
 };
 
 typedef struct call_path {
@@ -23,7 +24,7 @@ typedef struct call_path {
     atomic_long times;
 } call_path;
 
-/* What programs share. */
+/* The data that programs share. */
 typedef struct shared_paths {
     atomic_long begun;
     call_path entries[PATHS_MAX];
@@ -57,14 +58,15 @@ void paths_free(paths *p) {
     t_shared_free(p, sizeof *p);
 }
 
-/* ---- Ways ---- */
+/* ---- Call paths ---- */
 
 static uint64_t mix_hash(uint64_t hash, uint64_t with) {
     hash = (hash ^ with) * UINT64_C(0x9E3779B97F4A7C15);
     return hash ^ hash >> 29;
 }
 
-/* The same in all programs, wherever they were loaded: what is not of the program itself is left out. */
+/* The same in all programs, wherever they are loaded: addresses outside the program are left
+   out. */
 static uint64_t hash_here(int kind) {
     extern const char __executable_start[], etext[];
     void *frames[FUNCTIONS];
@@ -78,7 +80,7 @@ static uint64_t hash_here(int kind) {
     return hash ? hash : 1;
 }
 
-/* How often it has been come to now; 1, if there is no room to count in. */
+/* How many times the path has been taken, with this one; 1 if the table is full. */
 static long count_path(paths *p, uint64_t hash) {
     for (size_t i = 0; i < PATHS_MAX; i++) {
         call_path *at = &p->shared_paths->entries[(hash + i) % PATHS_MAX];

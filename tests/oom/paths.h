@@ -1,7 +1,7 @@
 /*
- * The ways on which the library came to its calls. The suite makes a call on the same way again and again: the first,
- * second, fourth, eighth … of those are picked to fail. Ways are told apart by the innermost functions that were in the
- * middle of a call.
+ * The call paths on which the library reached its calls. The suite takes the same path again and
+ * again: the first, second, fourth, eighth … call on each path is picked to fail. The innermost
+ * functions on the stack identify a path.
  */
 #ifndef OOM_PATHS_H
 #define OOM_PATHS_H
@@ -10,12 +10,13 @@
 
 typedef struct paths paths;
 
-/* Shared by the processes of a case. Programs that give the same file share the cases, too, and what was seen in them;
-   NULL: there is no other. */
+/* Shared by the processes of a case. Programs that pass the same file also share the cases and the
+   paths seen in them; NULL: this program is the only one. */
 paths *paths_new(const char *file);
 void paths_free(paths *p);
 
-/* A case begins, the nth from 0 that none of the programs has begun: none of its calls is picked yet. */
+/* Starts the next case that none of the programs has started, and returns its index from 0. None of
+   its calls is picked yet. */
 long paths_begin(paths *p);
 
 /* The library makes the nth call of its kind, from 1. */

@@ -10,13 +10,13 @@
 #include "conformance.h"
 #include "t_exempt.h"
 
-/* ---- What there is ---- */
+/* ---- Clients and objects ---- */
 
 enum { CLIENTS_MAX = 64, OBJECTS_MAX = 65536, ANY_KIND = 255 };
 
 typedef struct seen_client {
     hf_client *client;
-    bool same; /* its locks are those that are checked */
+    bool same; /* its locks are checked */
 } seen_client;
 
 typedef enum tracked_kind { HOLD, INFO, LEADER, CANCEL, OBSERVER } tracked_kind;
@@ -32,13 +32,13 @@ typedef struct tracked_object {
 } tracked_object;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static atomic_bool stopped; /* the case is over: none of its threads may begin a call any more */
+static atomic_bool stopped; /* the case is over: its threads may not begin another call */
 static seen_client clients[CLIENTS_MAX];
 static tracked_object *objects;
 static size_t used;
 static const char *main_url;
 static hf_client *witness;
-static atomic_bool meddled; /* a case took a lock from its holder: who holds it may not know yet */
+static atomic_bool meddled; /* a case took a lock from its holder, which may not know yet */
 
 _Noreturn void watch_violation(const char *what, const char *name) {
     fprintf(stderr, "VIOLATION: %s: %s\n", name, what);
@@ -46,7 +46,7 @@ _Noreturn void watch_violation(const char *what, const char *name) {
     _exit(WATCH_VIOLATION);
 }
 
-/* The same space: the URL, or the URL and options that change nothing of it. */
+/* The same space: the same URL, or with options that do not change the space. */
 static bool is_same_space(const char *url) {
     size_t length = main_url ? strlen(main_url) : 0;
     if (!url || !main_url || strncmp(url, main_url, length) != 0) return false;
@@ -87,7 +87,7 @@ static void drop_object(const void *at) {
     pthread_mutex_unlock(&mutex);
 }
 
-/* ---- What must be so ---- */
+/* ---- Invariants ---- */
 
 #define REAL(type, name, parameters) \
     type __real_##name parameters;   \
@@ -104,14 +104,14 @@ static bool is_sure(const tracked_object *t) {
     return t->at && t->object_kind == HOLD && t->name[0] && t->kind != ANY_KIND && !t->letting_go;
 }
 
-/* Another ownership that excludes this one, and is held. Under the mutex. */
+/* Whether the other ownership excludes this one and is held. Call it with the mutex locked. */
 static bool conflicts_with(const tracked_object *a, const tracked_object *b) {
     if (!is_sure(b) || a == b || strcmp(a->name, b->name) != 0) return false;
     if (!is_exclusive(a->kind) && !is_exclusive(b->kind)) return false;
     return hf_fence(a->at) != hf_fence(b->at) && hf_held(b->at) && hf_held(a->at);
 }
 
-/* What the store says of it, which was held all the while. */
+/* Compares with the store's view of the lock, which was held the whole time. */
 static void check_witness(const char *name, uint32_t kind, const hf_hold *hold) {
     hf_info *info = NULL;
     t_exempt_begin();
@@ -120,7 +120,7 @@ static void check_witness(const char *name, uint32_t kind, const hf_hold *hold) 
     if (!r) __real_hf_info_free(info);
     t_exempt_end();
     if (!there && hf_held(hold) && !atomic_load(&meddled))
-        watch_violation("held, and the store knows nothing of it", name);
+        watch_violation("held, but the store does not know the hold", name);
 }
 
 static void note_hold(hf_client *client, const char *name, uint32_t kind, hf_hold *hold) {
@@ -134,11 +134,11 @@ static void note_hold(hf_client *client, const char *name, uint32_t kind, hf_hol
     bool clash = false;
     for (size_t i = 0; checked && i < used && !clash; i++) clash = conflicts_with(t, &objects[i]);
     pthread_mutex_unlock(&mutex);
-    if (clash && !atomic_load(&meddled)) watch_violation("two hold it at once", name);
+    if (clash && !atomic_load(&meddled)) watch_violation("two clients hold it at once", name);
     if (checked) check_witness(name, kind, hold);
 }
 
-/* ---- Calls that give something ---- */
+/* ---- Calls that return an object ---- */
 
 REAL(hf_result, hf_open_v,
      (const char *url, const hf_client_options *options, size_t size, hf_client **client));
@@ -298,7 +298,7 @@ hf_cancel *__wrap_hf_cancel_new(void) {
     return cancel;
 }
 
-/* An observer may end itself, before the call that made it has returned. */
+/* An observer may end itself before the call that created it has returned. */
 static hf_observer *ended_early;
 
 hf_result __wrap_hf_observe(hf_client *client, const char *name, hf_leader_fn *fn, void *arg,
@@ -338,7 +338,7 @@ hf_result __wrap_hf_stats_get_v(hf_client *client, hf_stats *stats, size_t size)
     return __real_hf_stats_get_v(client, stats, size);
 }
 
-/* ---- Calls that take it back ---- */
+/* ---- Calls that free an object ---- */
 
 REAL(hf_result, hf_release, (hf_hold * hold));
 REAL(hf_result, hf_release_async, (hf_hold * hold, hf_released_fn *fn, void *arg));
@@ -350,9 +350,9 @@ REAL(hf_result, hf_break, (hf_client * client, const char *name, uint64_t token)
 REAL(void, hf_leader_free, (hf_leader_info * info));
 REAL(void, hf_cancel_free, (hf_cancel * cancel));
 REAL(void, hf_unobserve, (hf_observer * observer));
-REAL(void, cf_room_check, (cf_room * room, long visits));
+REAL(void, cf_section_check, (cf_section * section, long visits));
 
-/* Before the library lets it go. */
+/* Called before the library releases the hold. */
 static void note_release(const hf_hold *hold, bool kind_changes) {
     pthread_mutex_lock(&mutex);
     tracked_object *t = hold ? find_object(hold) : NULL;
@@ -369,7 +369,8 @@ hf_result __wrap_hf_release(hf_hold *hold) {
 
 hf_result __wrap_hf_release_async(hf_hold *hold, hf_released_fn *fn, void *arg) {
     note_release(hold, false);
-    pthread_mutex_lock(&mutex); /* it may be gone when the call returns, and another in its place */
+    /* the object may be freed when the call returns, and its address reused */
+    pthread_mutex_lock(&mutex);
     tracked_object *t = hold ? find_object(hold) : NULL, kept = t ? *t : (tracked_object){0};
     pthread_mutex_unlock(&mutex);
     drop_object(hold);
@@ -438,9 +439,10 @@ void __wrap_hf_unobserve(hf_observer *observer) {
     __real_hf_unobserve(observer);
 }
 
-void __wrap_cf_room_check(cf_room *room, long visits) {
-    if (atomic_load(&room->collisions)) watch_violation("two were inside", "the room");
-    __real_cf_room_check(room, visits);
+void __wrap_cf_section_check(cf_section *section, long visits) {
+    if (atomic_load(&section->collisions))
+        watch_violation("two were inside", "the critical section");
+    __real_cf_section_check(section, visits);
 }
 
 /* ---- Around a case ---- */

@@ -1,8 +1,9 @@
 /*
- * What the cases were given, seen from outside of them: with --wrap their calls of the library come here.
+ * Observes which objects the cases receive: with --wrap their calls of the library come here.
  *
- * It sees that nobody is told that it holds a lock which another holds, or which the store knows nothing of; and
- * gives back what a case that failed has left, so that what is then still allocated was leaked by the library.
+ * It checks that nobody is granted a lock that another holds or that the store does not know. It
+ * also frees the objects that a failed case has left, so that all memory still allocated was leaked
+ * by the library.
  */
 #ifndef OOM_WATCH_H
 #define OOM_WATCH_H
@@ -11,15 +12,15 @@
 
 #include "holdfast.h"
 
-/* `witness` looks at the locks of `url` from outside, and meets no failures. `meddles`: the case takes locks from
-   their holders by itself, who then do not know yet. */
+/* `witness` inspects the locks of `url` from outside, and its calls never fail. `meddles`: the case
+   itself takes locks from their holders, which then may not know yet. */
 void watch_begin(const char *url, hf_client *witness, bool meddles);
 void watch_end(void);
 
-/* A case was left in its midst: its threads, which know nothing of that, begin no further call from now on. */
+/* A case was left by a failed assertion: its threads do not know it, and begin no further call. */
 void watch_stop(void);
 
-/* What must never be: said, and the process ended with this. */
+/* The process reports a violation and exits with this code. */
 enum { WATCH_VIOLATION = 98 };
 _Noreturn void watch_violation(const char *what, const char *name);
 

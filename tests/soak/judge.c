@@ -23,16 +23,16 @@ void judge_fini(judge_series *s) {
     *s = (judge_series){0};
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_doubles(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-static double median(const double *values, size_t count) {
+static double median_of(const double *values, size_t count) {
     double *sorted = malloc(count * sizeof *sorted);
     if (!sorted) abort();
     memcpy(sorted, values, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, compare);
+    qsort(sorted, count, sizeof *sorted, compare_doubles);
     double middle = sorted[count / 2];
     free(sorted);
     return middle;
@@ -42,8 +42,8 @@ judge_verdict judge_flat(const judge_series *s, double factor, double slack) {
     judge_verdict v = {0};
     size_t quarter = s->count / 4;
     if (s->count < SAMPLES_MIN) return v;
-    v.before = median(s->values + quarter, quarter);
-    v.after = median(s->values + s->count - quarter, quarter);
+    v.before = median_of(s->values + quarter, quarter);
+    v.after = median_of(s->values + s->count - quarter, quarter);
     v.allowed = v.before * factor + slack;
     v.flat = v.after <= v.allowed;
     return v;

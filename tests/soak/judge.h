@@ -1,8 +1,8 @@
 /*
- * Whether a figure that was sampled over a run stayed flat: the median of its last quarter is compared
- * with that of its second. The first quarter is left out, in which caches, arenas and names that are new
- * fill up; medians do not mind a sample taken while a process was stopped or a server was away. What is
- * left to grow is `factor` and `slack`.
+ * Decides whether a sampled figure stayed flat over a run: the median of its last quarter is
+ * compared with the median of its second quarter. The first quarter is left out, because caches,
+ * arenas and new names fill up in it. Medians ignore single samples taken while a process was
+ * stopped or a server was away. `factor` and `slack` say how much growth is allowed.
  */
 #ifndef HF_SOAK_JUDGE_H
 #define HF_SOAK_JUDGE_H
@@ -17,7 +17,7 @@ typedef struct judge_series {
 
 typedef struct judge_verdict {
     double before, after; /* the medians */
-    double allowed;       /* the most that `after` may be */
+    double allowed;       /* the limit for `after` */
     bool flat;
 } judge_verdict;
 

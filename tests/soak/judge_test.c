@@ -1,4 +1,4 @@
-/* That a soak can fail: what its judge and its ledger say of runs that went wrong. */
+/* Shows that a soak can fail: the verdicts of its judge and its ledger on runs that went wrong. */
 #include <stdlib.h>
 
 #include "judge.h"
@@ -9,8 +9,9 @@
 
 enum { SAMPLES = 400 };
 
-/* A figure that warms up during the first quarter, swings, and grows by `step` with every sample. */
-static judge_verdict judged(double step, double factor, double slack) {
+/* A figure that warms up during the first quarter, swings, and grows by `step` with every
+   sample. */
+static judge_verdict judge_growth(double step, double factor, double slack) {
     judge_series s = {0};
     for (int i = 0; i < SAMPLES; i++) {
         double warm = i < SAMPLES / 4 ? 500.0 * i / (SAMPLES / 4) : 500;
@@ -23,16 +24,16 @@ static judge_verdict judged(double step, double factor, double slack) {
 
 static void test_what_warms_up_and_swings_is_flat(void **state) {
     (void)state;
-    assert_true(judged(0, 1, 5).flat);
+    assert_true(judge_growth(0, 1, 5).flat);
 }
 
 static void test_what_grows_slowly_is_not(void **state) {
     (void)state;
-    assert_false(judged(0.2, 1.01, 5).flat);
-    assert_true(judged(-0.2, 1, 0).flat);
+    assert_false(judge_growth(0.2, 1.01, 5).flat);
+    assert_true(judge_growth(-0.2, 1, 0).flat);
 }
 
-/* As when a process is stopped while it is looked at, or its server away. */
+/* For example samples taken while a process is stopped, or its server is away. */
 static void test_a_few_wild_samples_do_not_matter(void **state) {
     judge_series s = {0};
     (void)state;
@@ -51,7 +52,7 @@ static void test_a_run_that_is_too_short_is_not_flat(void **state) {
 
 /* ---- The ledger ------------------------------------------------------------------------------ */
 
-static ledger *book;
+static soak_ledger *book;
 
 static int open_book(void **state) {
     (void)state;
@@ -69,8 +70,8 @@ static ledger_stay stay_of(uint32_t kind, int64_t ms) {
     return (ledger_stay){.name = 3, .kind = kind, .until_us = t_now_us() + ms * 1000};
 }
 
-/* Whether the second is found to be where the first is, who stays for so long. */
-static bool meet(uint32_t first, int64_t ms, uint32_t second) {
+/* Whether an overlap is found when the second enters while the first stays inside for `ms`. */
+static bool find_overlap(uint32_t first, int64_t ms, uint32_t second) {
     int other = -1;
     ledger_stay a = stay_of(first, ms), b = stay_of(second, 60000);
     ledger_enter(book, 1, 0, &a);
@@ -84,18 +85,18 @@ static bool meet(uint32_t first, int64_t ms, uint32_t second) {
 
 static void test_who_excludes_whom(void **state) {
     (void)state;
-    assert_true(meet(HF_MUTEX, 60000, HF_MUTEX));
-    assert_true(meet(HF_READ, 60000, HF_WRITE));
-    assert_true(meet(HF_WRITE, 60000, HF_READ));
-    assert_true(meet(HF_UPGRADABLE, 60000, HF_UPGRADABLE));
-    assert_true(meet(HF_PERMITS, 60000, HF_READ));
-    assert_false(meet(HF_READ, 60000, HF_READ));
-    assert_false(meet(HF_READ, 60000, HF_UPGRADABLE));
+    assert_true(find_overlap(HF_MUTEX, 60000, HF_MUTEX));
+    assert_true(find_overlap(HF_READ, 60000, HF_WRITE));
+    assert_true(find_overlap(HF_WRITE, 60000, HF_READ));
+    assert_true(find_overlap(HF_UPGRADABLE, 60000, HF_UPGRADABLE));
+    assert_true(find_overlap(HF_PERMITS, 60000, HF_READ));
+    assert_false(find_overlap(HF_READ, 60000, HF_READ));
+    assert_false(find_overlap(HF_READ, 60000, HF_UPGRADABLE));
 }
 
 static void test_who_is_past_its_deadline_is_not_inside(void **state) {
     (void)state;
-    assert_false(meet(HF_MUTEX, -1, HF_MUTEX));
+    assert_false(find_overlap(HF_MUTEX, -1, HF_MUTEX));
 }
 
 static void test_who_has_left_or_died_is_not_inside(void **state) {
@@ -116,7 +117,7 @@ static void test_who_has_left_or_died_is_not_inside(void **state) {
     assert_false(ledger_overlaps(book, 2, &b, 0, &other));
 }
 
-/* The store has forgotten the one, who cannot know it yet. */
+/* The store has lost the first one's lock, and its holder cannot know it yet. */
 static void test_a_wipe_excuses_who_was_inside_before(void **state) {
     int other;
     ledger_stay a = stay_of(HF_MUTEX, 60000), b = a;

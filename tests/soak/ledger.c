@@ -4,7 +4,7 @@
 #include "holdfast.h"
 #include "t_time.h"
 
-/* What was found of another's record, to be looked at again. */
+/* What was read from another slot's record, to be compared with a second reading. */
 typedef struct sight {
     const ledger_record *record;
     unsigned version;
@@ -15,7 +15,7 @@ typedef struct sight {
 
 enum { SIGHTS_MAX = 64 };
 
-void ledger_enter(ledger *l, int slot, int record, const ledger_stay *stay) {
+void ledger_enter(soak_ledger *l, int slot, int record, const ledger_stay *stay) {
     ledger_record *r = &l->slots[slot].records[record];
     atomic_fetch_add(&r->version, 1);
     atomic_store(&r->name, stay->name);
@@ -26,19 +26,19 @@ void ledger_enter(ledger *l, int slot, int record, const ledger_stay *stay) {
     atomic_fetch_add(&r->version, 1);
 }
 
-/* No new version: who was inside before is inside now. */
-void ledger_extend(ledger *l, int slot, int record, int64_t until_us) {
+/* The version stays the same: the same stay is inside before and after. */
+void ledger_extend(soak_ledger *l, int slot, int record, int64_t until_us) {
     atomic_store(&l->slots[slot].records[record].until_us, until_us);
 }
 
-void ledger_leave(ledger *l, int slot, int record) {
+void ledger_leave(soak_ledger *l, int slot, int record) {
     ledger_record *r = &l->slots[slot].records[record];
     atomic_fetch_add(&r->version, 1);
     atomic_store(&r->until_us, 0);
     atomic_fetch_add(&r->version, 1);
 }
 
-void ledger_set_dead(ledger *l, int slot, bool dead) {
+void ledger_set_dead(soak_ledger *l, int slot, bool dead) {
     atomic_store(&l->slots[slot].dead, dead);
     for (int i = 0; !dead && i < LEDGER_RECORDS; i++) {
         atomic_store(&l->slots[slot].records[i].until_us, 0);
@@ -46,14 +46,15 @@ void ledger_set_dead(ledger *l, int slot, bool dead) {
     }
 }
 
-static bool excludes(uint32_t kind, uint32_t other) {
+static bool is_exclusive(uint32_t kind, uint32_t other) {
     if (kind == HF_MUTEX || kind == HF_WRITE || other == HF_MUTEX || other == HF_WRITE) return true;
     if (kind == HF_PERMITS || other == HF_PERMITS) return kind != other;
     return kind == HF_UPGRADABLE && other == HF_UPGRADABLE;
 }
 
-/* Whether the record is of somebody who matters to the stay. */
-static bool look(const ledger_record *r, const ledger_stay *stay, unsigned wipes, sight *seen) {
+/* Whether the record conflicts with the stay. */
+static bool read_record(const ledger_record *r, const ledger_stay *stay, unsigned wipes,
+                        sight *seen) {
     seen->record = r;
     seen->version = atomic_load(&r->version);
     seen->until_us = atomic_load(&r->until_us);
@@ -61,28 +62,30 @@ static bool look(const ledger_record *r, const ledger_stay *stay, unsigned wipes
     if (atomic_load(&r->name) != stay->name || atomic_load(&r->wipes) != wipes) return false;
     seen->permits = atomic_load(&r->permits);
     uint32_t kind = atomic_load(&r->kind);
-    return excludes(stay->kind, kind) || (stay->kind == HF_PERMITS && kind == HF_PERMITS);
+    return is_exclusive(stay->kind, kind) || (stay->kind == HF_PERMITS && kind == HF_PERMITS);
 }
 
-static int look_around(ledger *l, int slot, const ledger_stay *stay, unsigned wipes, sight *seen) {
+static int look_around(soak_ledger *l, int slot, const ledger_stay *stay, unsigned wipes,
+                       sight *seen) {
     int count = 0;
     for (int i = 0; i < LEDGER_SLOTS; i++) {
         if (i == slot || atomic_load(&l->slots[i].dead)) continue;
         for (int k = 0; k < LEDGER_RECORDS && count < SIGHTS_MAX; k++) {
             seen[count].slot = i;
-            if (look(&l->slots[i].records[k], stay, wipes, &seen[count])) count++;
+            if (read_record(&l->slots[i].records[k], stay, wipes, &seen[count])) count++;
         }
     }
     return count;
 }
 
-/* It stood there at `now` as it did before; and its process was not killed since. */
-static bool still_so(ledger *l, const sight *seen, int64_t now_us) {
+/* Whether the record is unchanged and valid at `now`, and its process has not been killed since. */
+static bool still_so(soak_ledger *l, const sight *seen, int64_t now_us) {
     return seen->until_us > now_us && atomic_load(&seen->record->version) == seen->version &&
            !atomic_load(&l->slots[seen->slot].dead);
 }
 
-bool ledger_overlaps(ledger *l, int slot, const ledger_stay *stay, unsigned wipes, int *other) {
+bool ledger_overlaps(soak_ledger *l, int slot, const ledger_stay *stay, unsigned wipes,
+                     int *other) {
     sight seen[SIGHTS_MAX];
     if (wipes % 2 || stay->wipes != wipes) return false;
     int count = look_around(l, slot, stay, wipes, seen);
@@ -99,7 +102,7 @@ bool ledger_overlaps(ledger *l, int slot, const ledger_stay *stay, unsigned wipe
     return stay->kind != HF_PERMITS || used > stay->capacity;
 }
 
-bool ledger_token_grows(ledger *l, int name, uint64_t token) {
+bool ledger_token_grows(soak_ledger *l, int name, uint64_t token) {
     unsigned long long highest = atomic_load(&l->highest[name]);
     while (token > highest)
         if (atomic_compare_exchange_weak(&l->highest[name], &highest, token)) return true;

@@ -1,15 +1,17 @@
 /*
- * Who is inside which lock, as each says itself: in memory that all processes of the soak share.
+ * Who is inside which lock, as each thread reports it: in memory that all processes of the soak
+ * share.
  *
- * Each thread has a slot of its own, that it alone writes to, so that a process which is stopped or
- * killed holds up nobody else's book-keeping. Who comes in writes that first and looks at all others
- * then: of two who come in at once, at least one sees the other. Only what is so at one instant counts:
- * what was found is looked at once more, and must not have changed, and both deadlines must be ahead
- * of a time between the two looks.
+ * Each thread has its own slot, and only that thread writes to it. So a process that is stopped or
+ * killed does not block the others. A thread that enters writes its record first, and then reads
+ * all others: of two that enter at once, at least one sees the other. An overlap must exist at one
+ * instant: the record is read twice, must not have changed, and both deadlines must be later than a
+ * time between the two readings.
  *
- * A store that was wiped (FLUSHALL, a restart without its data) has forgotten who was inside, and
- * they learn of it with their next renewal. `wipes` of a stay is the store's count of that before the
- * stay was asked for, odd while it happens; a stay from before the last wipe is not compared.
+ * A store that was wiped (FLUSHALL, a restart without its data) has lost its locks, and the holders
+ * learn it with their next renewal. `wipes` of a stay is the store's count of wipes before the
+ * acquire was sent; it is odd while a wipe happens. A stay from before the last wipe is not
+ * compared.
  */
 #ifndef HF_SOAK_LEDGER_H
 #define HF_SOAK_LEDGER_H
@@ -35,34 +37,33 @@ typedef struct ledger_record {
 } ledger_record;
 
 typedef struct ledger_slot {
-    atomic_bool dead; /* its process is killed: what stands here counts no more */
+    atomic_bool dead; /* its process was killed: its records no longer count */
     ledger_record records[LEDGER_RECORDS];
 } ledger_slot;
 
-typedef struct ledger {
+typedef struct soak_ledger {
     ledger_slot slots[LEDGER_SLOTS];
-    atomic_ullong highest[LEDGER_NAMES]; /* token of a stay that excludes others */
-} ledger;
+    atomic_ullong highest[LEDGER_NAMES]; /* highest token of a stay that excludes others */
+} soak_ledger;
 
-/* The stay is written down. `record`: which of the slot's, for who is inside several. */
-void ledger_enter(ledger *l, int slot, int record, const ledger_stay *stay);
+/* Record the stay. `record` selects one of the slot's records, for a thread inside several
+   locks. */
+void ledger_enter(soak_ledger *l, int slot, int record, const ledger_stay *stay);
 
-/* It was renewed. */
-void ledger_extend(ledger *l, int slot, int record, int64_t until_us);
+/* The lease was renewed. */
+void ledger_extend(soak_ledger *l, int slot, int record, int64_t until_us);
 
-/* Before it is released. */
-void ledger_leave(ledger *l, int slot, int record);
+/* Call it before the release. */
+void ledger_leave(soak_ledger *l, int slot, int record);
 
-/* Of a process that is gone, or there again. */
-void ledger_set_dead(ledger *l, int slot, bool dead);
+/* Mark the slot of a process as killed, or as running again. */
+void ledger_set_dead(soak_ledger *l, int slot, bool dead);
 
-/*
- * Whether somebody is inside beside this stay, which was entered, who must not be. `wipes` is the
- * count now. *other is one of their slots.
- */
-bool ledger_overlaps(ledger *l, int slot, const ledger_stay *stay, unsigned wipes, int *other);
+/* Whether a conflicting stay is inside together with this one, which has been entered. `wipes` is
+   the present count. *other is the slot of one of them. */
+bool ledger_overlaps(soak_ledger *l, int slot, const ledger_stay *stay, unsigned wipes, int *other);
 
-/* Whether the token of a stay that excludes others is above all before it. */
-bool ledger_token_grows(ledger *l, int name, uint64_t token);
+/* Whether the token of a stay that excludes others is greater than all before it. */
+bool ledger_token_grows(soak_ledger *l, int name, uint64_t token);
 
 #endif

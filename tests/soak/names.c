@@ -1,15 +1,15 @@
-/* The names of a soak, and its list of what must not be. */
+/* The names of a soak, and its list of violations. */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "soak.h"
 
-typedef struct family {
+typedef struct name_family {
     const char *text;
     int count;
-} family;
+} name_family;
 
-static const family families[SOAK_FAMILIES] = {
+static const name_family families[SOAK_FAMILIES] = {
     [SOAK_MUTEX] = {"mutex", 4},   [SOAK_ROOM] = {"room", 3}, [SOAK_PERMIT] = {"permits", 2},
     [SOAK_MANY] = {"together", 6}, [SOAK_LEAD] = {"lead", 1}, [SOAK_LONE] = {"lone", 200},
 };

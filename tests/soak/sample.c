@@ -1,19 +1,19 @@
 /*
- * See sample.h. What may grow, and why:
+ * See sample.h. How much each figure may grow, and why:
  *
- * - heap in use, as malloc counts it: the figure that a leak shows in first. It swings with what is under
- *   way and with connections, not with time. One process: 5 % and 128 KiB; all together, where that evens
- *   out: 2 % and 4 KiB each. In an hour that is 6 bytes lost with every visit.
- * - Pss: what the system gave, with holes in the heap that are not handed back. One process: 15 % and
- *   1 MiB; all together: 10 % and 1 MiB.
- * - descriptors: a client that has waited keeps a second connection and a few to be woken by, one on files
- *   some locks that it may want again, all until it is closed, so that those of one process swing by fifty.
- *   One process: 60. All together: 8 each (112); in three recorded hours the last quarter had 5 less, 44 more and
- *   95 less than the second, with nothing lost. That nothing stays when a client is closed is seen exactly, at
- *   the end: left.c.
- * - memory and keys of a server: 10 % and 1 MiB, 10 % and 100 keys: clients come and go, and the keys
- *   of one that was killed live on for some minutes.
- * - files: 10 % and 30. Those of clients that were killed are there until the next sweep.
+ * - heap in use, as malloc counts it: a leak shows here first. It changes with current operations
+ *   and connections, not with time. One process: 5 % and 128 KiB. All together, where the changes
+ *   even out: 2 % and 4 KiB each. In an hour that is 6 bytes lost with every visit.
+ * - Pss: memory that the system gave, with holes in the heap that are not returned. One process:
+ *   15 % and 1 MiB; all together: 10 % and 1 MiB.
+ * - descriptors: a client that has waited keeps a second connection and a few descriptors for
+ *   wake-ups. A client on files keeps some lock files open. All stay until the client is closed, so
+ *   the descriptors of one process vary by fifty. One process: 60. All together: 8 each (112). In
+ *   three recorded hours the last quarter had 5 less, 44 more and 95 less than the second, with
+ *   nothing lost. leftovers.c checks exactly that nothing stays when a client is closed.
+ * - memory and keys of a server: 10 % and 1 MiB, 10 % and 100 keys. Clients come and go, and the
+ *   keys of a killed client stay for some minutes.
+ * - files: 10 % and 30. The files of killed clients stay until the next sweep.
  */
 #include "sample.h"
 
@@ -37,7 +37,7 @@ void samples_begin(samples *m, FILE *csv, const char *directory) {
     fprintf(csv, "seconds,of,pss_kib,rss_kib,heap_kib,descriptors,server_bytes,keys,files\n");
 }
 
-/* A field of a file of lines "Name:   123 kB"; -1: there is none, the process is gone. */
+/* A field of a file with lines "Name:   123 kB"; -1: not found, the process is gone. */
 static double field_of(const char *path, const char *field) {
     char line[256];
     double value = -1;
@@ -56,13 +56,13 @@ static int entries_of(const char *path) {
     return count;
 }
 
-static void add(judge_series *s, double value) {
+static void add_sample(judge_series *s, double value) {
     if (!judge_add(s, value)) t_fail("out of memory");
 }
 
 /* ---- Processes ------------------------------------------------------------------------------- */
 
-static void take_process(samples *m, deeds *d, int process, double seconds) {
+static void take_process(samples *m, fault_injector *d, int process, double seconds) {
     char path[64];
     int pid = (int)t_proc_pid(d->workers[process]);
     double figures[SAMPLE_FIGURES];
@@ -76,42 +76,42 @@ static void take_process(samples *m, deeds *d, int process, double seconds) {
             figures[SAMPLE_PSS], rss, figures[SAMPLE_HEAP], figures[SAMPLE_FDS]);
     if (process >= SAMPLE_LASTING) return;
     for (int i = 0; i < SAMPLE_FIGURES; i++) {
-        add(&m->of[process][i], figures[i]);
+        add_sample(&m->of[process][i], figures[i]);
         m->now[i] += figures[i];
     }
 }
 
 /* ---- Stores ---------------------------------------------------------------------------------- */
 
-static void take_server(samples *m, deeds *d, int store, double seconds) {
+static void take_server(samples *m, fault_injector *d, int store, double seconds) {
     int64_t bytes = t_redis_info(d->servers[store], "used_memory");
     int64_t keys = t_redis_int(d->servers[store], "DBSIZE");
     fprintf(m->csv, "%.0f,%s,,,,,%lld,%lld,\n", seconds, store == SOAK_KEPT ? "kept" : "wiped",
             (long long)bytes, (long long)keys);
-    add(&m->memory[store], (double)bytes / 1024);
-    add(&m->keys[store], (double)keys);
+    add_sample(&m->memory[store], (double)bytes / 1024);
+    add_sample(&m->keys[store], (double)keys);
 }
 
-void samples_take(samples *m, deeds *d) {
+void samples_take(samples *m, fault_injector *d) {
     double seconds = (double)(t_now_ms() - d->began_ms) / 1000;
     memset(m->now, 0, sizeof m->now);
     for (int i = 0; i < SOAK_PROCESSES; i++) take_process(m, d, i, seconds);
-    for (int i = 0; i < SAMPLE_FIGURES; i++) add(&m->all[i], m->now[i]);
+    for (int i = 0; i < SAMPLE_FIGURES; i++) add_sample(&m->all[i], m->now[i]);
     for (int i = 0; i < 2; i++) take_server(m, d, i, seconds);
-    add(&m->files, entries_of(m->directory));
+    add_sample(&m->files, entries_of(m->directory));
     fprintf(m->csv, "%.0f,file,,,,,,,%d\n", seconds, entries_of(m->directory));
     fflush(m->csv);
 }
 
 /* ---- Judging --------------------------------------------------------------------------------- */
 
-static int say(const char *what, const char *unit, judge_verdict v) {
+static int print_verdict(const char *what, const char *unit, judge_verdict v) {
     printf("  %-28s %10.0f %10.0f %10.0f  %-4s%s\n", what, v.before, v.after, v.allowed, unit,
            v.flat ? "flat" : "GROWS");
     return v.flat ? 0 : 1;
 }
 
-/* The process that comes nearest to what is allowed stands for all. */
+/* Reports the process that is nearest to the limit. */
 static int judge_worst(const samples *m, int figure) {
     const allowance *a = &allowed[figure];
     char what[64];
@@ -125,7 +125,7 @@ static int judge_worst(const samples *m, int figure) {
         of = i;
     }
     snprintf(what, sizeof what, "%s, process %d", a->name, of);
-    (void)say(what, a->unit, worst);
+    (void)print_verdict(what, a->unit, worst);
     return grown;
 }
 
@@ -137,15 +137,15 @@ int samples_judge(const samples *m) {
     for (int i = 0; i < SAMPLE_FIGURES; i++) {
         const allowance *a = &allowed[i];
         snprintf(what, sizeof what, "%s, %d processes", a->name, SAMPLE_LASTING);
-        grown += say(what, a->unit, judge_flat(&m->all[i], a->factor_all, a->slack_all));
+        grown += print_verdict(what, a->unit, judge_flat(&m->all[i], a->factor_all, a->slack_all));
         grown += judge_worst(m, i);
     }
     for (int i = 0; i < 2; i++) {
-        grown += say(names[i], "KiB", judge_flat(&m->memory[i], 1.1, 1024));
+        grown += print_verdict(names[i], "KiB", judge_flat(&m->memory[i], 1.1, 1024));
         snprintf(what, sizeof what, "%s: keys", i == SOAK_KEPT ? "kept" : "wiped");
-        grown += say(what, "", judge_flat(&m->keys[i], 1.1, 100));
+        grown += print_verdict(what, "", judge_flat(&m->keys[i], 1.1, 100));
     }
-    return grown + say("files", "", judge_flat(&m->files, 1.1, 30));
+    return grown + print_verdict("files", "", judge_flat(&m->files, 1.1, 30));
 }
 
 void samples_end(samples *m) {

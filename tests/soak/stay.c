@@ -1,23 +1,24 @@
 /*
- * A stay inside one lock, or several: written to the ledger, watched, and ended. What is checked here is so
- * of every kind: nobody beside it who must not be, a token that grows, a loss that is told within a lease of
- * a wipe, no release that is "done" of what the store had forgotten, no word of a loss that was none.
+ * A stay inside one lock or several: recorded in the ledger, watched, and ended. These checks apply
+ * to every kind: no conflicting stay at the same time, a token that grows, a loss that is reported
+ * within a lease of a wipe, no successful release of a lock that the store had lost, and no report
+ * of a loss that did not happen.
  */
 #include <stdlib.h>
 
-#include "mate.h"
+#include "soak_thread.h"
 #include "t_time.h"
 
 enum { LOOK_EVERY_MS = 10, RETRY_MS = 100, LOSS_SLACK_MS = 1000, LEAK_BYTES = 400 };
 
 static void on_lost(hf_hold *hold, void *arg) {
-    mate *m = arg;
+    soak_thread *m = arg;
     (void)hold;
-    atomic_fetch_add(&m->told, 1);
-    atomic_fetch_add(&m->s->counts.told, 1);
+    atomic_fetch_add(&m->lost_calls, 1);
+    atomic_fetch_add(&m->s->counts.lost_calls, 1);
 }
 
-hf_options stay_options(mate *m, uint32_t kind) {
+hf_options stay_options(soak_thread *m, uint32_t kind) {
     return (hf_options){.wait_ms = HF_FOREVER, .kind = kind, .on_lost = on_lost, .arg = m};
 }
 
@@ -32,7 +33,7 @@ static bool is_exclusive(uint32_t kind) {
     return kind == HF_MUTEX || kind == HF_WRITE;
 }
 
-static void check_token(mate *m, const stay *st, int i, unsigned wipes) {
+static void check_token(soak_thread *m, const stay *st, int i, unsigned wipes) {
     const ledger_stay *at = &st->at[i];
     uint64_t token = st->count > 1 ? hf_fence_of(st->hold, (size_t)i) : hf_fence(st->hold);
     if (!is_exclusive(at->kind) || ledger_token_grows(&m->s->ledger, at->name, token)) return;
@@ -41,7 +42,7 @@ static void check_token(mate *m, const stay *st, int i, unsigned wipes) {
                   at->name, m->slot);
 }
 
-static void enter(mate *m, stay *st) {
+static void enter_locks(soak_thread *m, stay *st) {
     int other = -1;
     for (int i = 0; i < st->count; i++) {
         st->at[i].until_us = until_us(st->hold);
@@ -56,8 +57,9 @@ static void enter(mate *m, stay *st) {
     }
 }
 
-/* One attempt to have the names, one or several. */
-static hf_result ask(mate *m, stay *st, const char *const *names, const hf_options *options) {
+/* One attempt to acquire the names. */
+static hf_result try_acquire(soak_thread *m, stay *st, const char *const *names,
+                             const hf_options *options) {
     hf_request requests[STAY_NAMES];
     if (st->count == 1) return hf_acquire(m->client, names[0], options, &st->hold);
     for (int i = 0; i < st->count; i++)
@@ -65,20 +67,21 @@ static hf_result ask(mate *m, stay *st, const char *const *names, const hf_optio
     return hf_acquire_all(m->client, requests, (size_t)st->count, options, &st->hold);
 }
 
-static void remember_wipes(mate *m, stay *st) {
+static void remember_wipes(soak_thread *m, stay *st) {
     unsigned wipes = atomic_load(&m->s->wipes[m->store]);
     for (int i = 0; i < st->count; i++) st->at[i].wipes = wipes;
 }
 
-bool stay_acquire(mate *m, stay *st, const char *const *names, const hf_options *options) {
+bool stay_acquire(soak_thread *m, stay *st, const char *const *names, const hf_options *options) {
     hf_result result;
-    mate_waits(m, names[0]);
+    thread_waits(m, names[0]);
     for (;;) {
-        atomic_store(&m->told, 0); /* of several names one may have been lost before all were had */
+        /* one of several names may have been lost before all were held */
+        atomic_store(&m->lost_calls, 0);
         remember_wipes(m, st);
-        result = ask(m, st, names, options);
-        if (!mate_is_away(m, result) && result != HF_LOST) break;
-        t_sleep_ms(RETRY_MS + mate_chance(m, RETRY_MS));
+        result = try_acquire(m, st, names, options);
+        if (!thread_is_away(m, result) && result != HF_LOST) break;
+        t_sleep_ms(RETRY_MS + thread_chance(m, RETRY_MS));
     }
     mate_served(m);
     if (result == HF_BUSY || result == HF_TIMEOUT) atomic_fetch_add(&m->s->counts.busy, 1);
@@ -88,17 +91,17 @@ bool stay_acquire(mate *m, stay *st, const char *const *names, const hf_options 
     if (result != HF_OK) return false;
     st->wipes_granted = atomic_load(&m->s->wipes[m->store]);
     atomic_fetch_add(&m->s->counts.entered, 1);
-    enter(m, st);
+    enter_locks(m, st);
     return true;
 }
 
-/* Whether a wipe has begun and ended since it was granted. */
-static bool was_wiped(mate *m, const stay *st) {
+/* Whether a wipe has begun and ended since the grant. */
+static bool was_wiped(soak_thread *m, const stay *st) {
     return atomic_load(&m->s->wipes[m->store]) / 2 > (st->wipes_granted + 1) / 2;
 }
 
-/* The clock is read before hf_held: should the process be stopped between, no harm is done. */
-static void check_loss_is_told(mate *m, stay *st) {
+/* The clock is read before hf_held: a stop of the process between the two does no harm. */
+static void check_loss_is_told(soak_thread *m, stay *st) {
     int64_t now_ms = t_now_ms();
     if (!st->wiped_ms && was_wiped(m, st)) st->wiped_ms = now_ms;
     if (!st->wiped_ms || now_ms - st->wiped_ms < SOAK_LEASE_MS + LOSS_SLACK_MS) return;
@@ -107,7 +110,7 @@ static void check_loss_is_told(mate *m, stay *st) {
                       st->at[0].name, m->slot);
 }
 
-void stay_inside(mate *m, stay *st, int64_t ms) {
+void stay_inside(soak_thread *m, stay *st, int64_t ms) {
     int64_t end_ms = t_now_ms() + ms;
     while (t_now_ms() < end_ms && hf_held(st->hold)) {
         int64_t left_ms = end_ms - t_now_ms();
@@ -118,9 +121,9 @@ void stay_inside(mate *m, stay *st, int64_t ms) {
     }
 }
 
-void stay_becomes(mate *m, stay *st, uint32_t kind) {
+void stay_becomes(soak_thread *m, stay *st, uint32_t kind) {
     st->at[0].kind = kind;
-    enter(m, st);
+    enter_locks(m, st);
 }
 
 struct gathered {
@@ -128,15 +131,15 @@ struct gathered {
     char bytes[LEAK_BYTES];
 };
 
-/* As a table that remembers every visit, and is freed with its client. */
-static void gather(mate *m) {
+/* Grows like a table that remembers every visit, and is freed with its client. */
+static void grow_table(soak_thread *m) {
     struct gathered *one = malloc(sizeof *one);
     if (!one) return;
     one->next = m->gathered;
     m->gathered = one;
 }
 
-void stay_forget(mate *m) {
+void stay_forget(soak_thread *m) {
     while (m->gathered) {
         struct gathered *one = m->gathered;
         m->gathered = one->next;
@@ -144,17 +147,17 @@ void stay_forget(mate *m) {
     }
 }
 
-/* What a user would do who forgets to give back. */
-static void plant(mate *m) {
+/* Plants the bug of a user who forgets to free something. */
+static void plant_bug(soak_thread *m) {
     if (m->s->plant == SOAK_PLANT_LEAK) {
         char *leaked = malloc(LEAK_BYTES);
         if (leaked) *(volatile char *)leaked = 1;
     }
     if (m->s->plant == SOAK_PLANT_DESCRIPTOR && m->index == 0) (void)hf_cancel_new();
-    if (m->s->plant == SOAK_PLANT_GATHER) gather(m);
+    if (m->s->plant == SOAK_PLANT_GATHER) grow_table(m);
 }
 
-void stay_release(mate *m, stay *st) {
+void stay_release(soak_thread *m, stay *st) {
     for (int i = 0; i < st->count; i++) ledger_leave(&m->s->ledger, m->slot, i);
     bool wiped = was_wiped(m, st);
     hf_result result = hf_release(st->hold);
@@ -164,8 +167,8 @@ void stay_release(mate *m, stay *st) {
     if (result == HF_OK && wiped)
         soak_violated(m->s, "name %d was released as if its store had not been wiped (slot %d)",
                       st->at[0].name, m->slot);
-    if (atomic_load(&m->told) > (result == HF_OK ? 0 : 1))
-        soak_violated(m->s, "on_lost was called %d times, of a hold whose release is %s",
-                      atomic_load(&m->told), hf_result_name(result));
-    plant(m);
+    if (atomic_load(&m->lost_calls) > (result == HF_OK ? 0 : 1))
+        soak_violated(m->s, "on_lost was called %d times for a hold whose release returned %s",
+                      atomic_load(&m->lost_calls), hf_result_name(result));
+    plant_bug(m);
 }

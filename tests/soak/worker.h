@@ -1,4 +1,4 @@
-/* A process of a soak: its clients, its threads, and who leads as it is told. */
+/* A process of a soak: its clients, its threads, and its leader observer. */
 #ifndef HF_SOAK_WORKER_H
 #define HF_SOAK_WORKER_H
 
@@ -9,7 +9,7 @@ typedef struct worker_options {
     int process;
 } worker_options;
 
-/* For t_proc_start: until s->stopping. */
+/* For t_proc_start: runs until s->stopping. */
 int worker_run(void *options);
 
 #endif

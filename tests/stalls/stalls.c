@@ -1,10 +1,12 @@
 /*
- * Run a command on a machine that stands still now and then, as a virtual one does when its host has other work: a
- * thread of real-time priority on each core lets nothing else run meanwhile. What fails under it relied on time.
+ * Run a command on a machine that pauses now and then, as a virtual machine does when its host is
+ * busy: a thread of real-time priority on each core blocks everything else for a while. A test that
+ * fails only under it depends on timing.
  *
- *     stalls MS EVERY_MS COMMAND...      for MS, every EVERY_MS on average; ends as the command does
+ *     stalls MS EVERY_MS COMMAND...      pauses of MS, every EVERY_MS on average
  *
- * The kernel keeps 5 % of each second from such threads: a stall of nearly a second is the longest.
+ * It exits with the command's status. The kernel reserves 5 % of each second for other threads, so
+ * the longest pause is nearly a second.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -63,8 +65,8 @@ static int64_t read_ms(const char *text) {
     return ms * 1000000;
 }
 
-/* Before there are threads. */
-static pid_t begin(char **command) {
+/* Called before any thread starts. */
+static pid_t start_command(char **command) {
     pid_t child = fork();
     if (child) return child;
     execvp(*command, command);
@@ -82,7 +84,7 @@ int main(int argc, char **argv) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (cores > CORES_MAX) cores = CORES_MAX;
     pthread_barrier_init(&all, NULL, (unsigned)cores);
-    pid_t child = begin(argv + 3);
+    pid_t child = start_command(argv + 3);
     for (intptr_t i = 0; i < cores; i++) {
         pthread_t thread;
         if (pthread_create(&thread, NULL, stand_in_the_way, (void *)i) != 0) return 71;

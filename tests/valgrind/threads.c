@@ -1,7 +1,8 @@
 /*
- * valgrind_threads URL: threads of two clients do a little of everything at once. Helgrind knows mutexes,
- * conditions and the ends of threads, but no atomics, by which the other tests hand things from thread to thread; so
- * this one does without. Of the library's own it finds nothing to say: what threads share is under the mutex.
+ * valgrind_threads URL: threads of two clients use a little of everything at once. Helgrind knows
+ * mutexes, conditions and joins, but not atomics, which the other tests use between threads. So
+ * this test uses none. Helgrind reports nothing in the library, where threads share data under the
+ * mutex.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,11 +17,11 @@ static struct {
     hf_client *clients[CLIENTS];
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    int pending; /* async acquires whose release was not told yet */
+    int pending; /* async acquires whose release callback has not run yet */
     int entered;
 } all = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-static void count(int *what, int by) {
+static void add_to(int *what, int by) {
     pthread_mutex_lock(&all.mutex);
     *what += by;
     pthread_cond_broadcast(&all.changed);
@@ -30,28 +31,28 @@ static void count(int *what, int by) {
 static void on_released(hf_result result, void *arg) {
     (void)arg;
     T_HF(HF_OK, result);
-    count(&all.pending, -1);
+    add_to(&all.pending, -1);
 }
 
 static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
     (void)arg;
     T_HF(HF_OK, result);
-    count(&all.entered, 1);
+    add_to(&all.entered, 1);
     T_HF(HF_OK, hf_release_async(hold, on_released, NULL));
 }
 
-static void visit(hf_client *client, const char *name, const hf_options *options) {
+static void visit_lock(hf_client *client, const char *name, const hf_options *options) {
     hf_hold *hold, *again = NULL;
     T_HF(HF_OK, hf_acquire(client, name, options, &hold));
     T_CHECK(hf_held(hold) && hf_fence(hold) && hf_remaining_ms(hold) > 0);
     if (options->kind == HF_MUTEX) T_HF(HF_OK, hf_try_lock(client, name, &again));
     if (again) T_HF(HF_OK, hf_release(again));
     if (options->kind == HF_UPGRADABLE) T_HF(HF_OK, hf_upgrade(hold, END_MS));
-    count(&all.entered, 1);
+    add_to(&all.entered, 1);
     T_HF(HF_OK, hf_release(hold));
 }
 
-/* Somebody holds it, who does not let go: the wait ends otherwise. */
+/* Another client holds the lock and does not release it: the wait ends by timeout. */
 static void give_up(hf_client *client, hf_client *other) {
     hf_hold *held, *none;
     T_HF(HF_OK, hf_acquire(client, "kept", &(hf_options){.wait_ms = END_MS, .owner = 77}, &held));
@@ -59,17 +60,17 @@ static void give_up(hf_client *client, hf_client *other) {
     T_HF(HF_OK, hf_release(held));
 }
 
-static void *work(void *arg) {
+static void *run_thread(void *arg) {
     static const uint32_t kinds[] = {HF_MUTEX, HF_READ, HF_WRITE, HF_UPGRADABLE};
     static const char *const names[NAMES] = {"one", "two", "three"};
     long index = (long)arg;
     hf_client *client = all.clients[index % CLIENTS];
     for (int i = 0; i < ROUNDS; i++) {
         const hf_options options = {.wait_ms = END_MS, .kind = kinds[(index + i) % 4]};
-        visit(client, names[i % NAMES], &options);
-        visit(client, "permits",
-              &(hf_options){.wait_ms = END_MS, .kind = HF_PERMITS, .capacity = CAPACITY});
-        count(&all.pending, 1);
+        visit_lock(client, names[i % NAMES], &options);
+        visit_lock(client, "permits",
+                   &(hf_options){.wait_ms = END_MS, .kind = HF_PERMITS, .capacity = CAPACITY});
+        add_to(&all.pending, 1);
         T_HF(HF_OK, hf_acquire_async(client, names[i % NAMES], &(hf_options){.wait_ms = END_MS},
                                      on_acquired, NULL));
     }
@@ -89,7 +90,7 @@ static void test_threads_do_everything_at_once(void **state) {
     (void)state;
     for (int i = 0; i < CLIENTS; i++) T_HF(HF_OK, hf_open(url, NULL, &all.clients[i]));
     for (long i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, work, (void *)i), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, run_thread, (void *)i), 0);
     for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
     await_pending();
     for (int i = 0; i < CLIENTS; i++) hf_close(all.clients[i]);

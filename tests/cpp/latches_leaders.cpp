@@ -1,4 +1,4 @@
-// What is around the locks: latches, leaders, listing, and holds that leave their process.
+// Everything except locks: latches, leaders, listing, and holds that are exported.
 #include <atomic>
 #include <map>
 #include <mutex>
@@ -62,16 +62,16 @@ CASE(who_leads_says_something_under_its_token) {
 
 CASE(changes_of_the_leader_are_told) {
     std::mutex mutex;
-    std::vector<std::string> told;
+    std::vector<std::string> reports;
     const auto last_is = [&](const char *what) {
-        return [&told, &mutex, what] {
+        return [&reports, &mutex, what] {
             const std::lock_guard<std::mutex> guard(mutex);
-            return !told.empty() && told.back() == what;
+            return !reports.empty() && reports.back() == what;
         };
     };
     const holdfast::observer watch(w.client, w.name, [&](const hf_leader_info *leader) {
         const std::lock_guard<std::mutex> guard(mutex);
-        told.emplace_back(leader ? leader->value : "nobody");
+        reports.emplace_back(leader ? leader->value : "nobody");
     });
     until("that nobody leads", last_is("nobody"));
     hold led = w.client.campaign(w.name, "first");
@@ -111,7 +111,7 @@ CASE(what_a_listing_throws_comes_out) {
 
 CASE(a_hold_leaves_and_is_adopted) {
     hold mine = w.client.acquire(w.name);
-    if (w.url.rfind("redis", 0) != 0) { // where holds end with their process
+    if (w.url.rfind("redis", 0) != 0) { // this store's locks end with their process
         CHECK_THROWS(HF_UNSUPPORTED, (void)mine.leave());
         CHECK(mine.held());
         return;

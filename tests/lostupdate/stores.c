@@ -1,4 +1,4 @@
-/* Where the lock is: see run.h. */
+/* The servers or directories that the lock is in: see run.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #define OPTIONS "?lease=2s&outage=30s"
 
-enum { NODES = 3, YOUNG_S = 4 /* lease, a second that is not counted, and one that is rounded */ };
+enum { NODES = 3, YOUNG_S = 4 /* the lease, a second that is not counted, and one for rounding */ };
 
 static char url[2048];
 static t_redis *redis;
@@ -62,7 +62,7 @@ static void end_quorum(void) {
 
 static const char *start_file(void) {
     char base[64];
-    if (!mkdtemp(directory)) t_fail("no directory");
+    if (!mkdtemp(directory)) t_fail("cannot create a directory");
     snprintf(base, sizeof base, "file://%s", directory);
     snprintf(url, sizeof url, "%s?lease=2s", base);
     return url;
@@ -71,7 +71,7 @@ static const char *start_file(void) {
 static void end_file(void) {
     char command[64];
     snprintf(command, sizeof command, "rm -rf %s", directory);
-    if (system(command) != 0) t_fail("cannot: %s", command);
+    if (system(command) != 0) t_fail("cannot run: %s", command);
 }
 
 const place places[] = {

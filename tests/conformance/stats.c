@@ -1,17 +1,17 @@
-/* What a client counts: hf_stats, and its two histograms. */
+/* Client statistics: hf_stats, and its two histograms. */
 #include "conformance.h"
 
-static uint64_t sum(const hf_histogram *h) {
+static uint64_t sum_buckets(const hf_histogram *h) {
     uint64_t all = 0;
     for (size_t i = 0; i < HF_BUCKETS; i++) all += h->bucket[i];
     return all;
 }
 
-/* The bucket of the only span in it. */
+/* The bucket of the only duration in the histogram. */
 static size_t bucket_of_one(const hf_histogram *h) {
     size_t i = 0;
     assert_int_equal(h->count, 1);
-    assert_int_equal(sum(h), 1);
+    assert_int_equal(sum_buckets(h), 1);
     while (!h->bucket[i]) i++;
     return i;
 }
@@ -49,7 +49,7 @@ static void a_span_is_in_the_bucket_of_its_bound(cf *f) {
 static void a_lock_that_was_waited_for_is_handed_over(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     cf_attempt *other = cf_queue(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER});
-    CF_UNTIL(cf_stats(f->b).commands > 1 || !cf_has(CF_LINE) || cf_in_line(f->name) == 1);
+    CF_UNTIL(cf_stats(f->b).commands > 1 || !cf_has(CF_QUEUE) || cf_queue_length(f->name) == 1);
     int64_t since = t_now_ms();
     CF_UNTIL(t_now_ms() >= since + 10);
     CF_FREE(hold);

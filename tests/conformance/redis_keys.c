@@ -1,11 +1,11 @@
-/* What can be seen in a Redis itself: the re-entry count, and that nothing is left behind. */
+/* The keys in a Redis server: the re-entry count, and that no keys are left behind. */
 #include "conformance.h"
 
 #include "cf_redis.h"
 
 /* ---- B23 ------------------------------------------------------------------------------------- */
 
-/* The count that the lock's hash has for its owner; 0 without one. */
+/* The re-entry count in the lock's hash; 0 if there is none. */
 static int64_t count_in_hash(cf *f, const char *client, const char *owner) {
     const char *count = t_redis_str(cf_redis(), "HGET hf:{%s} %s:%s", f->name, client, owner);
     return count ? strtoll(count, NULL, 10) : 0;
@@ -29,7 +29,7 @@ static void B23_the_count_shows_in_the_store(cf *f) {
 
 /* ---- B30 ------------------------------------------------------------------------------------- */
 
-/* A bit of everything that writes keys. */
+/* Use every operation that writes keys. */
 static void use_locks(cf *f, hf_client *one, hf_client *other) {
     hf_hold *hold = CF_TAKE(one, f->name, NULL);
     hf_hold *again = CF_TAKE(one, f->name, NULL);
@@ -51,7 +51,7 @@ static void use_locks(cf *f, hf_client *one, hf_client *other) {
     hf_unref(CF_TAKE(other, cf_name(f, "-{}"), NULL));
 }
 
-/* The same of the other kinds, each with somebody who waits. */
+/* The same for the other kinds, each with a waiter. */
 static void use_kinds(cf *f, hf_client *one, hf_client *other) {
     static const uint32_t kinds[] = {HF_READ, HF_WRITE, HF_UPGRADABLE, HF_PERMITS};
     const hf_options give_up = {.kind = HF_WRITE, .wait_ms = 300};
@@ -80,12 +80,12 @@ static void use_kinds(cf *f, hf_client *one, hf_client *other) {
     CF_FREE(hold);
 }
 
-/* The first key that should not be there, or NULL: all that may stay are fences, for a time. */
+/* The first key that should not exist, or NULL. Only fences may stay, for a limited time. */
 static const char *leaked_key(redisReply *keys, char *text, size_t size) {
     for (size_t i = 0; i < keys->elements; i++) {
         const redisReply *key = keys->element[i];
         int64_t ttl_ms = t_redis_int(cf_redis(), "PTTL %b", key->str, key->len);
-        if (ttl_ms == -2) continue; /* gone since KEYS */
+        if (ttl_ms == -2) continue; /* expired since KEYS */
         int is_fence = key->len > 3 && memcmp(key->str + key->len - 3, "}:f", 3) == 0;
         snprintf(text, size, "%s (%lld ms to live)", key->str, (long long)ttl_ms);
         if (!is_fence || ttl_ms < 0) return text;

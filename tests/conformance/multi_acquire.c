@@ -1,9 +1,9 @@
 /*
- * Many names at once (B19): all or nothing, one budget of time, no deadlock whatever the order given, and the loss
- * of one is the loss of all.
+ * Acquiring many names at once (B19): all or nothing, one time budget, no deadlock in any order of
+ * names, and the loss of one is the loss of all.
  *
- * A case's names are its own with -1, -2 and -3 behind; they sort in that order. What needs only the mutex runs on
- * every store.
+ * A case's names are its own with the suffixes -1, -2 and -3; they sort in that order. Cases that
+ * need only the mutex run on every store.
  */
 #include "conformance.h"
 
@@ -34,7 +34,7 @@ static trio *new_trio(cf *f) {
 #define REQUESTS(...) \
     (hf_request[]){__VA_ARGS__}, sizeof(hf_request[]){__VA_ARGS__} / sizeof(hf_request)
 
-/* Acquire, which must succeed, and which must not, with no hold and a detail. */
+/* Acquire, which must succeed; refuse_all: which must fail, without a hold and with a detail. */
 static hf_hold *take_all(hf_client *client, const hf_request *requests, size_t count,
                          const hf_options *options) {
     hf_hold *hold = NULL;
@@ -51,9 +51,9 @@ static void refuse_all(hf_result expected, hf_client *client, const hf_request *
     assert_string_not_equal(hf_error_detail(), "");
 }
 
-/* Another client could have it: what was released behind a call is so soon. */
+/* Another client can acquire it soon: some releases finish after the call. */
 static void check_free(cf *f, const trio *t, int i) {
-    CF_UNTIL(cf_could(f->b, t->name[i], NULL));
+    CF_UNTIL(cf_can_acquire(f->b, t->name[i], NULL));
 }
 
 static void check_all_free(cf *f, const trio *t) {
@@ -64,8 +64,8 @@ static void check_busy(cf *f, const char *name) {
     CF_REFUSED(HF_BUSY, f->b, name, &(hf_options){.owner = 999});
 }
 
-/* In a thread, and so of an owner, of its own. */
-typedef struct call {
+/* A call in its own thread, and so under its own owner. */
+typedef struct multi_call {
     hf_client *client;
     hf_request requests[NAMES];
     size_t count;
@@ -75,18 +75,18 @@ typedef struct call {
     int64_t ended_ms;
     char detail[256];
     cf_thread *thread;
-} call;
+} multi_call;
 
 static void run_call(void *arg) {
-    call *c = arg;
+    multi_call *c = arg;
     c->result = hf_acquire_all(c->client, c->requests, c->count, &c->options, &c->hold);
     c->ended_ms = t_now_ms();
     if (c->result) snprintf(c->detail, sizeof c->detail, "%s", hf_error_detail());
 }
 
-static call *start_call(cf *f, hf_client *client, const hf_request *requests, size_t count,
-                        const hf_options *options) {
-    call *c = cf_new(f, sizeof *c);
+static multi_call *start_call(cf *f, hf_client *client, const hf_request *requests, size_t count,
+                              const hf_options *options) {
+    multi_call *c = cf_new(f, sizeof *c);
     c->client = client;
     memcpy(c->requests, requests, count * sizeof *requests);
     c->count = count;
@@ -95,26 +95,26 @@ static call *start_call(cf *f, hf_client *client, const hf_request *requests, si
     return c;
 }
 
-/* All three, by `a`; and it holds the first so many, and waits for the next, which another holds. */
-static call *wait_behind(cf *f, const trio *t, int held, const hf_options *options) {
-    call *c = start_call(f, f->a, t->forth, NAMES, options);
-    CF_UNTIL(cf_standing(f->b, t->name[held]) == 1);
+/* All three by `a`, which holds the first `held` and waits for the next, held by another client. */
+static multi_call *wait_behind(cf *f, const trio *t, int held, const hf_options *options) {
+    multi_call *c = start_call(f, f->a, t->forth, NAMES, options);
+    CF_UNTIL(cf_queued(f->b, t->name[held]) == 1);
     for (int i = 0; i < held; i++) check_busy(f, t->name[i]);
     return c;
 }
 
-static void ended(call *c, hf_result expected) {
+static void check_ended(multi_call *c, hf_result expected) {
     cf_join(c->thread);
     cf_is(expected, c->result, c->detail, __FILE__, __LINE__);
 }
 
-static hf_hold *granted(call *c) {
-    ended(c, HF_OK);
+static hf_hold *check_granted(multi_call *c) {
+    check_ended(c, HF_OK);
     assert_non_null(c->hold);
     return c->hold;
 }
 
-/* ---- All --------------------------------------------------------------------------------------- */
+/* ---- All ------------------------------------------------------------------------------------- */
 
 static void check_tokens(cf *f, const hf_hold *hold, const hf_request *requests) {
     for (int i = 0; i < NAMES; i++) {
@@ -154,7 +154,7 @@ static void B19_one_name_is_as_good_as_many(cf *f) {
     check_busy(f, f->name);
     CF_FREE(hold);
     CF_FREE(CF_TAKE(f->b, f->name, NULL));
-    hold = CF_TAKE(f->a, f->name, NULL); /* and of a plain hold the token is that of the first */
+    hold = CF_TAKE(f->a, f->name, NULL); /* a plain hold has one token, its first */
     assert_true(hf_fence_of(hold, 0) == hf_fence(hold));
     assert_true(hf_fence_of(hold, 1) == 0);
     CF_FREE(hold);
@@ -193,7 +193,7 @@ static void B19_the_longest_names_can_be_taken_together(cf *f) {
     CF_FREE(CF_TAKE(f->b, names[HF_NAMES_MAX - 1], NULL));
 }
 
-/* ---- Or nothing -------------------------------------------------------------------------------- */
+/* ---- Or nothing ------------------------------------------------------------------------------ */
 
 static void B19_nothing_is_kept_when_one_is_busy(cf *f) {
     trio *t = new_trio(f);
@@ -202,7 +202,7 @@ static void B19_nothing_is_kept_when_one_is_busy(cf *f) {
         uint64_t refused = cf_stats(f->a).refused;
         refuse_all(HF_BUSY, f->a, t->forth, NAMES, NULL);
         refuse_all(HF_BUSY, f->a, t->back, NAMES, NULL);
-        assert_int_equal(cf_stats(f->a).refused, refused + 2); /* calls, not names */
+        assert_int_equal(cf_stats(f->a).refused, refused + 2); /* counts calls, not names */
         for (int i = 0; i < NAMES; i++)
             if (i != held) check_free(f, t, i);
         CF_FREE(other);
@@ -217,7 +217,7 @@ static void B19_nothing_is_kept_when_time_is_up(cf *f) {
         refuse_all(HF_TIMEOUT, f->a, t->back, NAMES, &(hf_options){.wait_ms = t_patience(60)});
         for (int i = 0; i < NAMES; i++)
             if (i != held) check_free(f, t, i);
-        CF_UNTIL(cf_standing(f->b, t->name[held]) == 0);
+        CF_UNTIL(cf_queued(f->b, t->name[held]) == 0);
         CF_FREE(other);
         CF_FREE(CF_TAKE(f->b, t->name[held], NULL));
     }
@@ -229,11 +229,11 @@ static void B19_nothing_is_kept_when_it_is_cancelled(cf *f) {
         hf_cancel *cancel = cf_cancel();
         hf_hold *other = CF_TAKE(f->b, t->name[held], NULL);
         const hf_options options = {.wait_ms = HF_FOREVER, .cancel = cancel};
-        call *c = wait_behind(f, t, held, &options);
+        multi_call *c = wait_behind(f, t, held, &options);
         hf_cancel_fire(cancel);
-        ended(c, HF_CANCELLED);
-        refuse_all(HF_CANCELLED, f->a, t->forth, NAMES, &options); /* nor begun */
-        CF_UNTIL(cf_standing(f->b, t->name[held]) == 0);
+        check_ended(c, HF_CANCELLED);
+        refuse_all(HF_CANCELLED, f->a, t->forth, NAMES, &options); /* it was not even begun */
+        CF_UNTIL(cf_queued(f->b, t->name[held]) == 0);
         CF_FREE(other);
         check_all_free(f, t);
         hf_cancel_free(cancel);
@@ -244,9 +244,9 @@ static void B19_nothing_is_kept_when_the_client_is_closed(cf *f) {
     trio *t = new_trio(f);
     for (int held = 0; held < NAMES; held++) {
         hf_hold *other = CF_TAKE(f->b, t->name[held], NULL);
-        call *c = wait_behind(f, t, held, &(hf_options){.wait_ms = HF_FOREVER});
+        multi_call *c = wait_behind(f, t, held, &(hf_options){.wait_ms = HF_FOREVER});
         cf_close(f, f->a);
-        ended(c, HF_CLOSED);
+        check_ended(c, HF_CLOSED);
         CF_FREE(other);
         for (int i = 0; i < NAMES; i++) CF_FREE(CF_TAKE(f->b, t->name[i], NULL));
         f->a = cf_open(f);
@@ -262,35 +262,36 @@ static void B19_closing_releases_all_of_a_hold(cf *f) {
     CF_IS(HF_CLOSED, hf_release(hold));
 }
 
-/* ---- Waiting ----------------------------------------------------------------------------------- */
+/* ---- Waiting --------------------------------------------------------------------------------- */
 
 static void B19_all_are_waited_for(cf *f) {
     trio *t = new_trio(f);
     hf_hold *others[NAMES];
     for (int i = 0; i < NAMES; i++) others[i] = CF_TAKE(f->b, t->name[i], NULL);
-    call *c = start_call(f, f->a, t->back, NAMES, &(hf_options){.wait_ms = HF_FOREVER});
+    multi_call *c = start_call(f, f->a, t->back, NAMES, &(hf_options){.wait_ms = HF_FOREVER});
     for (int i = 0; i < NAMES; i++) {
-        CF_UNTIL(cf_standing(f->b, t->name[i]) == 1); /* in the order of the names, in one line */
-        for (int k = 0; k < NAMES; k++) assert_int_equal(cf_standing(f->b, t->name[k]), k == i);
+        /* in the order of names, and in one queue at a time */
+        CF_UNTIL(cf_queued(f->b, t->name[i]) == 1);
+        for (int k = 0; k < NAMES; k++) assert_int_equal(cf_queued(f->b, t->name[k]), k == i);
         CF_FREE(others[i]);
     }
-    hf_hold *hold = granted(c);
+    hf_hold *hold = check_granted(c);
     assert_int_equal(hf_held(hold), 1);
     check_tokens(f, hold, t->back);
     CF_FREE(hold);
     check_all_free(f, t);
 }
 
-/* Were each given the time anew, it would wait for the second as long again from then on. */
+/* If each name had its own time budget, it would now wait for the second as long again. */
 static void B19_one_budget_of_time_is_for_all(cf *f) {
     trio *t = new_trio(f);
     int64_t wait = t_patience(1500);
     hf_hold *first = CF_TAKE(f->b, t->name[0], NULL), *second = CF_TAKE(f->b, t->name[1], NULL);
-    call *c = wait_behind(f, t, 0, &(hf_options){.wait_ms = wait});
+    multi_call *c = wait_behind(f, t, 0, &(hf_options){.wait_ms = wait});
     t_sleep_ms(wait * 2 / 3);
     CF_FREE(first);
     int64_t freed = t_now_ms();
-    ended(c, HF_TIMEOUT);
+    check_ended(c, HF_TIMEOUT);
     assert_in_range(c->ended_ms - freed, 0, wait - 1);
     CF_FREE(second);
     check_all_free(f, t);
@@ -299,40 +300,40 @@ static void B19_one_budget_of_time_is_for_all(cf *f) {
 static void B19_what_is_held_is_renewed_while_the_rest_is_waited_for(cf *f) {
     trio *t = new_trio(f);
     hf_hold *other = CF_TAKE(f->b, t->name[2], NULL);
-    call *c =
+    multi_call *c =
         wait_behind(f, t, 2, &(hf_options){.wait_ms = HF_FOREVER, .lease_ms = CF_KEPT_LEASE_MS});
     uint64_t tokens[] = {cf_token(f->b, t->name[0]), cf_token(f->b, t->name[1])};
     t_sleep_ms(CF_PAST_LEASE_MS);
     for (int i = 0; i < 2; i++) assert_true(cf_token(f->b, t->name[i]) == tokens[i]);
     CF_FREE(other);
-    hf_hold *hold = granted(c);
+    hf_hold *hold = check_granted(c);
     for (size_t i = 0; i < 2; i++) assert_true(hf_fence_of(hold, i) == tokens[i]);
-    t_sleep_ms(CF_PAST_LEASE_MS); /* and from then on */
+    t_sleep_ms(CF_PAST_LEASE_MS); /* and later too */
     assert_int_equal(hf_held(hold), 1);
     CF_FREE(hold);
 }
 
-/* One that is lost meanwhile is asked for again: what is returned is held. */
+/* A name that is lost during the wait is acquired again: all returned names are held. */
 static void B19_what_is_lost_while_waiting_is_taken_again(cf *f) {
     trio *t = new_trio(f);
     for (int lost = 0; lost < 2; lost++) {
-        cf_lost *told = cf_new(f, sizeof *told);
+        cf_lost *lost_calls = cf_new(f, sizeof *lost_calls);
         hf_hold *other = CF_TAKE(f->b, t->name[2], NULL);
-        call *c = wait_behind(f, t, 2,
-                              &(hf_options){.wait_ms = HF_FOREVER,
-                                            .lease_ms = CF_KEPT_LEASE_MS,
-                                            .on_lost = cf_on_lost,
-                                            .arg = told});
+        multi_call *c = wait_behind(f, t, 2,
+                                    &(hf_options){.wait_ms = HF_FOREVER,
+                                                  .lease_ms = CF_KEPT_LEASE_MS,
+                                                  .on_lost = cf_on_lost,
+                                                  .arg = lost_calls});
         uint64_t token = cf_token(f->b, t->name[lost]);
         CF_IS(HF_OK, hf_break(f->b, t->name[lost], 0));
         CF_UNTIL(cf_stats(f->a).lost == (uint64_t)lost + 1);
         CF_FREE(other);
-        hf_hold *hold = granted(c);
+        hf_hold *hold = check_granted(c);
         check_tokens(f, hold, t->forth);
         assert_true(hf_fence_of(hold, (size_t)lost) > token);
         assert_int_equal(hf_held(hold), 1);
         CF_FREE(hold);
-        assert_int_equal(atomic_load(&told->calls), 0);
+        assert_int_equal(atomic_load(&lost_calls->calls), 0);
         check_all_free(f, t);
     }
 }
@@ -343,80 +344,81 @@ static void B19_what_was_lost_while_waiting_is_said_when_time_is_up(cf *f) {
     hf_hold *other = CF_TAKE(f->b, t->name[2], NULL);
     const hf_options options = {
         .wait_ms = HF_FOREVER, .lease_ms = CF_KEPT_LEASE_MS, .cancel = cancel};
-    call *c = wait_behind(f, t, 2, &options);
+    multi_call *c = wait_behind(f, t, 2, &options);
     CF_IS(HF_OK, hf_break(f->b, t->name[0], 0));
     CF_UNTIL(cf_stats(f->a).lost == 1);
     hf_cancel_fire(cancel);
-    ended(c, HF_CANCELLED);
+    check_ended(c, HF_CANCELLED);
     CF_FREE(other);
     check_all_free(f, t);
     hf_cancel_free(cancel);
 }
 
-/* ---- No deadlock ------------------------------------------------------------------------------- */
+/* ---- No deadlock ----------------------------------------------------------------------------- */
 
 enum { CALLERS = 4, ROUNDS = 25 };
 
-typedef struct rooms {
-    cf_room room[NAMES];
+typedef struct sections {
+    cf_section section[NAMES];
     trio *t;
-} rooms;
+} sections;
 
-typedef struct caller {
-    rooms *rooms;
+typedef struct multi_caller {
+    sections *sections;
     hf_client *client;
     int index;
-} caller;
+} multi_caller;
 
-static void be_in_all(rooms *r) {
+static void be_in_all(sections *r) {
     for (int i = 0; i < NAMES; i++)
-        if (atomic_fetch_add(&r->room[i].inside, 1)) atomic_fetch_add(&r->room[i].collisions, 1);
+        if (atomic_fetch_add(&r->section[i].inside, 1))
+            atomic_fetch_add(&r->section[i].collisions, 1);
     sched_yield();
     for (int i = 0; i < NAMES; i++) {
-        atomic_fetch_add(&r->room[i].visits, 1);
-        atomic_fetch_sub(&r->room[i].inside, 1);
+        atomic_fetch_add(&r->section[i].visits, 1);
+        atomic_fetch_sub(&r->section[i].inside, 1);
     }
 }
 
-/* All three, in one order or the other; and some take one of them by itself. */
-static void visit_all(rooms *r, hf_client *client, int index) {
+/* All three, in either order; and some visits take a single name. */
+static void visit_all(sections *r, hf_client *client, int index) {
     const hf_options wait = {.wait_ms = t_patience(CF_WATCHDOG_MS)};
     for (int i = 0; i < ROUNDS; i++) {
         hf_hold *hold = NULL;
         const hf_request *order = (index + i) % 2 ? r->t->back : r->t->forth;
         if (hf_acquire_all(client, order, NAMES, &wait, &hold) != HF_OK) {
-            atomic_fetch_add(&r->room[0].failures, 1);
+            atomic_fetch_add(&r->section[0].failures, 1);
             continue;
         }
         be_in_all(r);
-        if (hf_release(hold) != HF_OK) atomic_fetch_add(&r->room[0].failures, 1);
+        if (hf_release(hold) != HF_OK) atomic_fetch_add(&r->section[0].failures, 1);
         int one = i % NAMES;
-        cf_visit(&r->room[one], client, r->t->name[one], 1);
+        cf_visit(&r->section[one], client, r->t->name[one], 1);
     }
 }
 
-static void check_rooms(rooms *r, int callers) {
+static void check_rooms(sections *r, int callers) {
     long visits = 0;
     for (int i = 0; i < NAMES; i++) {
-        assert_int_equal(atomic_load(&r->room[i].failures), 0);
-        assert_int_equal(atomic_load(&r->room[i].collisions), 0);
-        visits += atomic_load(&r->room[i].visits);
+        assert_int_equal(atomic_load(&r->section[i].failures), 0);
+        assert_int_equal(atomic_load(&r->section[i].collisions), 0);
+        visits += atomic_load(&r->section[i].visits);
     }
     assert_int_equal(visits, callers * ROUNDS * (NAMES + 1));
 }
 
 static void run_caller(void *arg) {
-    caller *c = arg;
-    visit_all(c->rooms, c->client, c->index);
+    multi_caller *c = arg;
+    visit_all(c->sections, c->client, c->index);
 }
 
 static void check_callers(cf *f, bool one_client) {
-    rooms *r = cf_new(f, sizeof *r);
+    sections *r = cf_new(f, sizeof *r);
     cf_thread *threads[CALLERS];
     r->t = new_trio(f);
     for (int i = 0; i < CALLERS; i++) {
-        caller *c = cf_new(f, sizeof *c);
-        *c = (caller){r, one_client || i % 2 ? f->a : f->b, i};
+        multi_caller *c = cf_new(f, sizeof *c);
+        *c = (multi_caller){r, one_client || i % 2 ? f->a : f->b, i};
         threads[i] = cf_spawn(f, run_caller, c);
     }
     for (int i = 0; i < CALLERS; i++) cf_join(threads[i]);
@@ -431,32 +433,32 @@ static void B19_opposite_orders_of_two_clients_do_not_deadlock(cf *f) {
     check_callers(f, false);
 }
 
-typedef struct stage {
-    rooms rooms;
+typedef struct multi_stage {
+    sections sections;
     atomic_int next;
-} stage;
+} multi_stage;
 
 static int visit_in_child(void *arg) {
-    stage *s = arg;
+    multi_stage *s = arg;
     hf_client *client = NULL;
     CF_IS(HF_OK, hf_open(cf_url(), NULL, &client));
-    visit_all(&s->rooms, client, atomic_fetch_add(&s->next, 1));
+    visit_all(&s->sections, client, atomic_fetch_add(&s->next, 1));
     hf_close(client);
     return 0;
 }
 
 static void B19_opposite_orders_of_processes_do_not_deadlock(cf *f) {
-    stage *s = t_shared_new(sizeof *s);
+    multi_stage *s = t_shared_new(sizeof *s);
     t_proc *children[CALLERS];
-    s->rooms.t = new_trio(f);
+    s->sections.t = new_trio(f);
     for (int i = 0; i < CALLERS; i++) children[i] = t_proc_start(visit_in_child, s);
     for (int i = 0; i < CALLERS; i++)
         assert_int_equal(t_proc_wait(children[i], 2 * CF_WATCHDOG_MS), 0);
-    check_rooms(&s->rooms, CALLERS);
+    check_rooms(&s->sections, CALLERS);
     t_shared_free(s, sizeof *s);
 }
 
-/* ---- Death ------------------------------------------------------------------------------------- */
+/* ---- Death ----------------------------------------------------------------------------------- */
 
 typedef struct doomed {
     trio *t;
@@ -472,7 +474,7 @@ static int take_until_killed(void *arg) {
     (void)take_all(client, d->t->back, NAMES, &options);
     atomic_store(&d->ready, 1);
     t_sleep_ms(t_patience(CF_WATCHDOG_MS));
-    return 1; /* killed before */
+    return 1; /* not reached: the process is killed */
 }
 
 static void kill_it(t_proc *child) {
@@ -492,14 +494,14 @@ static void B19_names_of_a_killed_process_come_free(cf *f) {
     t_shared_free(d, sizeof *d);
 }
 
-/* It has two of them, and waits for the third. */
+/* It holds two of them, and waits for the third. */
 static void B19_a_process_killed_while_it_waits_keeps_none(cf *f) {
     doomed *d = t_shared_new(sizeof *d);
     d->t = new_trio(f);
     t_proc *child = t_proc_start(take_until_killed, d);
     hf_hold *last = CF_TAKE(f->a, d->t->name[NAMES - 1], NULL);
     atomic_store(&d->go, 1);
-    CF_UNTIL(cf_standing(f->a, d->t->name[NAMES - 1]) == 1);
+    CF_UNTIL(cf_queued(f->a, d->t->name[NAMES - 1]) == 1);
     for (int i = 0; i < NAMES; i++) check_busy(f, d->t->name[i]);
     kill_it(child);
     CF_FREE(last);
@@ -508,7 +510,7 @@ static void B19_a_process_killed_while_it_waits_keeps_none(cf *f) {
     t_shared_free(d, sizeof *d);
 }
 
-/* ---- The same name twice ------------------------------------------------------------------------ */
+/* ---- The same name twice --------------------------------------------------------------------- */
 
 static void B19_a_name_given_twice_is_taken_once(cf *f) {
     trio *t = new_trio(f);
@@ -521,7 +523,7 @@ static void B19_a_name_given_twice_is_taken_once(cf *f) {
     assert_true(hf_fence_of(hold, 2) == hf_fence_of(hold, 0));
     CF_FREE(hold);
     check_all_free(f, t);
-    /* It is not taken again, which the flag would forbid. */
+    /* A second acquire would fail because of the flag, so the name is acquired only once. */
     CF_FREE(take_all(f->a,
                      REQUESTS({.name = f->name, .flags = HF_NOT_REENTRANT},
                               {.name = f->name, .flags = HF_NOT_REENTRANT}),
@@ -546,8 +548,8 @@ static void check_stronger(cf *f, uint32_t weak, uint32_t strong) {
                                           {.name = f->name, .kind = i ? strong : weak}),
                                  NULL);
         assert_int_equal(cf_holders(f->b, f->name), 1);
-        bool reads = cf_could(f->b, f->name, CF_TRY(HF_READ, 0));
-        bool may_upgrade = cf_could(f->b, f->name, CF_TRY(HF_UPGRADABLE, 0));
+        bool reads = cf_can_acquire(f->b, f->name, CF_TRY(HF_READ, 0));
+        bool may_upgrade = cf_can_acquire(f->b, f->name, CF_TRY(HF_UPGRADABLE, 0));
         assert_int_equal(reads, strong == HF_UPGRADABLE || strong == HF_READ);
         assert_int_equal(may_upgrade, strong == HF_READ);
         CF_FREE(hold);
@@ -591,7 +593,8 @@ static void B19_requests_that_contradict_each_other_are_refused(cf *f) {
         HF_INVALID, a,
         REQUESTS({.name = n, .kind = HF_READ}, {.name = n, .kind = HF_PERMITS, .capacity = 2}),
         NULL);
-    /* What is wrong is so also beside what would include it, and if it would add up to something. */
+    /* An invalid request is refused even beside a request that includes it, or if the sum
+       overflows. */
     const hf_request huge = {
         .name = n, .kind = HF_PERMITS, .permits = UINT32_C(1) << 31, .capacity = 2};
     refuse_all(HF_INVALID, a, REQUESTS(huge, huge), NULL);
@@ -601,7 +604,7 @@ static void B19_requests_that_contradict_each_other_are_refused(cf *f) {
     CF_FREE(CF_TAKE(f->b, n, NULL));
 }
 
-/* ---- Kinds ------------------------------------------------------------------------------------- */
+/* ---- Kinds ----------------------------------------------------------------------------------- */
 
 static void B19_kinds_may_be_mixed(cf *f) {
     trio *t = new_trio(f);
@@ -611,16 +614,16 @@ static void B19_kinds_may_be_mixed(cf *f) {
                  {.name = t->name[1], .kind = HF_READ}, {.name = t->name[0], .kind = HF_WRITE}),
         NULL);
     assert_int_equal(kind_of(f, t->name[0]), HF_WRITE);
-    assert_false(cf_could(f->b, t->name[0], CF_TRY(HF_READ, 0)));
-    assert_true(cf_could(f->b, t->name[1], CF_TRY(HF_READ, 0)));
-    assert_false(cf_could(f->b, t->name[1], CF_TRY(HF_WRITE, 0)));
+    assert_false(cf_can_acquire(f->b, t->name[0], CF_TRY(HF_READ, 0)));
+    assert_true(cf_can_acquire(f->b, t->name[1], CF_TRY(HF_READ, 0)));
+    assert_false(cf_can_acquire(f->b, t->name[1], CF_TRY(HF_WRITE, 0)));
     assert_int_equal(cf_used(f->b, t->name[2]), 2);
     assert_true(hf_fence_of(hold, 2) == cf_token(f->b, t->name[0]));
     CF_FREE(hold);
     check_all_free(f, t);
 }
 
-/* Tried once: what can be shared is not busy. */
+/* A try: a name that can be shared is not busy. */
 static void B19_a_try_shares_what_can_be_shared(cf *f) {
     trio *t = new_trio(f);
     const hf_request wants[] = {{.name = t->name[0]},
@@ -662,7 +665,7 @@ static void B19_readers_of_a_client_share_also_with_one_of_many_names(cf *f) {
     CF_FREE(hold);
     assert_int_equal(hf_held(later), 1);
     check_free(f, t, 0);
-    assert_false(cf_could(f->b, t->name[1], CF_TRY(HF_WRITE, 0)));
+    assert_false(cf_can_acquire(f->b, t->name[1], CF_TRY(HF_WRITE, 0)));
     CF_FREE(later);
     check_free(f, t, 1);
 }
@@ -673,14 +676,14 @@ static void B19_a_waiting_writer_is_not_passed(cf *f) {
     cf_attempt *writer = cf_arrive(f, cf_open(f), t->name[1], CF_WAIT(HF_WRITE));
     const hf_request wants[] = {{.name = t->name[0]}, {.name = t->name[1], .kind = HF_READ}};
     refuse_all(HF_BUSY, f->a, wants, 2, NULL);
-    call *c = start_call(f, f->a, wants, 2, &(hf_options){.wait_ms = HF_FOREVER});
-    CF_UNTIL(cf_standing(f->b, t->name[1]) == 2);
+    multi_call *c = start_call(f, f->a, wants, 2, &(hf_options){.wait_ms = HF_FOREVER});
+    CF_UNTIL(cf_queued(f->b, t->name[1]) == 2);
     CF_FREE(reads);
     CF_FREE(cf_granted(writer));
-    CF_FREE(granted(c));
+    CF_FREE(check_granted(c));
 }
 
-/* ---- Owners ------------------------------------------------------------------------------------ */
+/* ---- Owners ---------------------------------------------------------------------------------- */
 
 static void B19_a_name_that_is_held_is_entered_again(cf *f) {
     trio *t = new_trio(f);
@@ -701,7 +704,7 @@ static void B19_a_name_that_is_held_is_entered_again(cf *f) {
     check_busy(f, t->name[1]);
     CF_FREE(one);
     check_all_free(f, t);
-    /* And the other way round. */
+    /* The same in the other order. */
     all = take_all(f->a, t->forth, NAMES, NULL);
     one = CF_TAKE(f->a, t->name[1], NULL);
     CF_FREE(all);
@@ -728,7 +731,7 @@ static void B19_entering_again_may_be_forbidden(cf *f) {
     CF_FREE(one);
     hf_hold *all = take_all(f->a, wants, NAMES, NULL);
     CF_REFUSED(HF_DEADLOCK, f->a, t->name[1], &wait);
-    CF_FREE(CF_TAKE(f->a, t->name[0], NULL)); /* the flag is that one's */
+    CF_FREE(CF_TAKE(f->a, t->name[0], NULL)); /* the flag applies to that hold only */
     CF_FREE(all);
 }
 
@@ -745,21 +748,21 @@ static void B19_what_could_only_wait_for_itself_is_said(cf *f) {
     CF_FREE(reads);
 }
 
-/* ---- Loss -------------------------------------------------------------------------------------- */
+/* ---- Loss ------------------------------------------------------------------------------------ */
 
-typedef struct told {
+typedef struct loss_record {
     atomic_int calls;
     _Atomic(hf_hold *) hold;
-} told;
+} loss_record;
 
 static void on_lost(hf_hold *hold, void *arg) {
-    told *t = arg;
+    loss_record *t = arg;
     atomic_store(&t->hold, hold);
     atomic_fetch_add(&t->calls, 1);
 }
 
 static void check_loss_of(cf *f, const trio *t, int lost) {
-    told *known = cf_new(f, sizeof *known);
+    loss_record *known = cf_new(f, sizeof *known);
     hf_hold *hold =
         take_all(f->a, t->back, NAMES,
                  &(hf_options){.lease_ms = t_patience(1000), .on_lost = on_lost, .arg = known});
@@ -775,7 +778,8 @@ static void check_loss_of(cf *f, const trio *t, int lost) {
     assert_non_null(hf_why_lost(hold));
     assert_int_equal(hf_lost_fd(hold), fd);
     CF_IS(HF_LOST, hf_extend(hold, t_patience(1000)));
-    t_sleep_ms(t_patience(1000) * 3 / 2); /* the others are renewed: nobody comes in yet */
+    /* the others are renewed: no other client can acquire them yet */
+    t_sleep_ms(t_patience(1000) * 3 / 2);
     for (int i = 0; i < NAMES; i++)
         if (i != lost) check_busy(f, t->name[i]);
     CF_FREE(CF_TAKE(f->b, t->name[lost], NULL));
@@ -793,23 +797,30 @@ static void B19_the_loss_of_any_is_the_loss_of_all(cf *f) {
     for (int lost = 0; lost < NAMES; lost++) check_loss_of(f, t, lost);
 }
 
+/* Break a name. If the machine pauses for longer than the lease, the name is lost already, and the
+   break finds no holder. */
+static void lose_name(cf *f, const char *name) {
+    hf_result result = hf_break(f->b, name, 0);
+    if (result != HF_NOT_HELD) CF_IS(HF_OK, result);
+}
+
 static void B19_the_loss_of_several_is_told_once(cf *f) {
     trio *t = new_trio(f);
-    told *known = cf_new(f, sizeof *known);
+    loss_record *known = cf_new(f, sizeof *known);
     hf_hold *hold =
         take_all(f->a, t->forth, NAMES,
                  &(hf_options){.lease_ms = CF_KEPT_LEASE_MS, .on_lost = on_lost, .arg = known});
-    for (int i = 0; i < NAMES; i++) CF_IS(HF_OK, hf_break(f->b, t->name[i], 0));
+    for (int i = 0; i < NAMES; i++) lose_name(f, t->name[i]);
     CF_UNTIL(cf_stats(f->a).lost == NAMES);
     CF_UNTIL(atomic_load(&known->calls) == 1);
     CF_IS(HF_LOST, hf_release(hold));
     assert_int_equal(atomic_load(&known->calls), 1);
 }
 
-/* Both have a handle on what is lost: each is told of its own. */
+/* Both have a handle on the lost name: each is notified for its own hold. */
 static void B19_those_who_share_a_name_are_told_each(cf *f) {
     trio *t = new_trio(f);
-    told *of_all = cf_new(f, sizeof *of_all), *of_one = cf_new(f, sizeof *of_one);
+    loss_record *of_all = cf_new(f, sizeof *of_all), *of_one = cf_new(f, sizeof *of_one);
     hf_hold *all =
         take_all(f->a, t->forth, NAMES,
                  &(hf_options){.lease_ms = CF_KEPT_LEASE_MS, .on_lost = on_lost, .arg = of_all});
@@ -840,7 +851,7 @@ static void B19_on_lost_may_release_all(cf *f) {
     CF_IS(HF_NOT_HELD, hf_release(hold));
 }
 
-/* ---- Times ------------------------------------------------------------------------------------- */
+/* ---- Times ----------------------------------------------------------------------------------- */
 
 static void B19_the_least_that_remains_remains_of_all(cf *f) {
     trio *t = new_trio(f);
@@ -874,15 +885,15 @@ static void B19_extending_extends_all(cf *f) {
     hf_unref(mine);
 }
 
-/* Held for longer than that before all were: it does not count. */
+/* Some names were held longer than that before all were: this time does not count. */
 static void B19_max_hold_counts_from_when_all_are_held(cf *f) {
     trio *t = new_trio(f);
     int64_t most = t_patience(600);
     hf_hold *other = CF_TAKE(f->b, t->name[2], NULL);
-    call *c = wait_behind(f, t, 2, &(hf_options){.wait_ms = HF_FOREVER, .max_hold_ms = most});
+    multi_call *c = wait_behind(f, t, 2, &(hf_options){.wait_ms = HF_FOREVER, .max_hold_ms = most});
     t_sleep_ms(most * 3 / 2);
     CF_FREE(other);
-    hf_hold *hold = granted(c);
+    hf_hold *hold = check_granted(c);
     assert_in_range(hf_remaining_ms(hold), 1, most);
     CF_UNTIL(hf_why_lost(hold));
     assert_int_equal(hf_held(hold), 0);
@@ -906,11 +917,11 @@ static void B19_without_renewal_all_end_a_lease_after_all_are_held(cf *f) {
     trio *t = new_trio(f);
     int64_t lease = t_patience(600);
     hf_hold *other = CF_TAKE(f->b, t->name[2], NULL);
-    call *c = wait_behind(
+    multi_call *c = wait_behind(
         f, t, 2, &(hf_options){.wait_ms = HF_FOREVER, .lease_ms = lease, .flags = HF_NO_RENEW});
     t_sleep_ms(lease * 5 / 2);
     CF_FREE(other);
-    hf_hold *hold = granted(c);
+    hf_hold *hold = check_granted(c);
     assert_in_range(hf_remaining_ms(hold), 1, lease);
     CF_UNTIL(!hf_held(hold));
     CF_IS(HF_LOST, hf_release(hold));
@@ -920,7 +931,7 @@ static void B19_without_renewal_all_end_a_lease_after_all_are_held(cf *f) {
     check_all_free(f, t);
 }
 
-/* ---- Handles ----------------------------------------------------------------------------------- */
+/* ---- Handles --------------------------------------------------------------------------------- */
 
 static void B19_the_last_reference_releases_all(cf *f) {
     trio *t = new_trio(f);
@@ -946,20 +957,20 @@ static void B19_any_thread_may_release_all(cf *f) {
     CF_IS(HF_NOT_HELD, hf_release(mine));
 }
 
-typedef struct outcome {
+typedef struct release_outcome {
     atomic_int calls;
     atomic_int result;
-} outcome;
+} release_outcome;
 
 static void on_released(hf_result result, void *arg) {
-    outcome *o = arg;
+    release_outcome *o = arg;
     atomic_store(&o->result, result);
     atomic_fetch_add(&o->calls, 1);
 }
 
 static void B19_all_can_be_released_without_blocking(cf *f) {
     trio *t = new_trio(f);
-    outcome *o = cf_new(f, sizeof *o);
+    release_outcome *o = cf_new(f, sizeof *o);
     for (int i = 0; i < 2; i++) {
         hf_hold *hold =
             take_all(f->a, t->forth, NAMES, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS});
@@ -979,7 +990,7 @@ static void B19_upgrading_all_is_not_supported(cf *f) {
     CF_FREE(hold);
 }
 
-/* ---- Forks ------------------------------------------------------------------------------------- */
+/* ---- Forks ----------------------------------------------------------------------------------- */
 
 static int own_nothing(void *arg) {
     hf_hold *hold = arg;
@@ -1003,31 +1014,31 @@ static void F42_a_forked_child_owns_none_of_many_names(cf *f) {
     check_all_free(f, t);
 }
 
-/* ---- The user's own loop ------------------------------------------------------------------------ */
+/* ---- The user's own loop --------------------------------------------------------------------- */
 
-static void turn(hf_client *client) {
+static void run_loop_once(hf_client *client) {
     struct pollfd fd = {.fd = hf_fd(client), .events = POLLIN};
     if (poll(&fd, 1, 10) > 0) CF_IS(HF_OK, hf_dispatch(client));
 }
 
 static void free_later(void *arg) {
     cf_attempt *a = arg;
-    t_sleep_ms(CF_PAST_LEASE_MS); /* the waiter renews what it has for that long */
+    t_sleep_ms(CF_PAST_LEASE_MS); /* the waiter renews its names meanwhile */
     a->result = hf_release(a->hold);
 }
 
-/* A break may have to wait until the holder has let go. */
+/* A break may have to wait until the holder has released the lock. */
 static void break_it(void *arg) {
     cf_attempt *a = arg;
     a->result = hf_break(a->client, a->name, 0);
 }
 
-static void check_told_by_dispatch(cf *f, hf_client *client, const char *name, told *known) {
+static void check_told_by_dispatch(cf *f, hf_client *client, const char *name, loss_record *known) {
     cf_attempt *a = cf_new(f, sizeof *a);
     *a = (cf_attempt){.client = f->b, .name = name};
     cf_thread *thread = cf_spawn(f, break_it, a);
     int64_t until = t_now_ms() + t_patience(CF_WATCHDOG_MS);
-    while (!atomic_load(&known->calls) && t_now_ms() < until) turn(client);
+    while (!atomic_load(&known->calls) && t_now_ms() < until) run_loop_once(client);
     assert_int_equal(atomic_load(&known->calls), 1);
     cf_join(thread);
     CF_IS(HF_OK, a->result);
@@ -1035,7 +1046,7 @@ static void check_told_by_dispatch(cf *f, hf_client *client, const char *name, t
 
 static void B19_a_client_without_threads_takes_many(cf *f) {
     trio *t = new_trio(f);
-    told *known = cf_new(f, sizeof *known);
+    loss_record *known = cf_new(f, sizeof *known);
     hf_client *client = cf_open_url(f, cf_url(), &(hf_client_options){.flags = HF_NO_THREAD});
     const hf_options options = {.wait_ms = t_patience(CF_WATCHDOG_MS),
                                 .lease_ms = CF_KEPT_LEASE_MS,
@@ -1051,14 +1062,14 @@ static void B19_a_client_without_threads_takes_many(cf *f) {
     assert_int_equal(hf_held(hold), 1);
     check_told_by_dispatch(f, client, t->name[0], known);
     assert_ptr_equal(atomic_load(&known->hold), hold);
-    outcome *o = cf_new(f, sizeof *o);
+    release_outcome *o = cf_new(f, sizeof *o);
     CF_IS(HF_OK, hf_release_async(hold, on_released, o));
-    CF_UNTIL((turn(client), atomic_load(&o->calls)));
+    CF_UNTIL((run_loop_once(client), atomic_load(&o->calls)));
     assert_int_equal(atomic_load(&o->result), HF_LOST);
     check_all_free(f, t);
 }
 
-/* ---- Misuse ------------------------------------------------------------------------------------ */
+/* ---- Misuse ---------------------------------------------------------------------------------- */
 
 static void B19_wrong_requests_are_refused(cf *f) {
     static char too_long[HF_NAME_MAX + 2];
@@ -1087,7 +1098,7 @@ static void B19_wrong_requests_are_refused(cf *f) {
     CF_FREE(CF_TAKE(f->b, n, NULL));
 }
 
-/* A caller of another version of the header. */
+/* A caller compiled with another version of the header. */
 static void B19_requests_of_other_versions_are_understood(cf *f) {
     trio *t = new_trio(f);
     struct later {
@@ -1110,28 +1121,28 @@ static void B19_requests_of_other_versions_are_understood(cf *f) {
     check_all_free(f, t);
 }
 
-/* Those that need a line wait until somebody is seen to stand in it: a quorum has none, for its nodes
-   cannot agree on who came first. */
-const cf_case cf_many[] = {
+/* Cases that need a queue wait until the store has queued somebody. A quorum has no queue, because
+   its nodes cannot agree on an order of arrival. */
+const cf_case cf_multi_acquire[] = {
     CF_CASE(B19_all_are_held_by_one_hold_each_under_its_token),
     CF_CASE(B19_one_name_is_as_good_as_many),
     CF_CASE(B19_as_many_names_as_there_may_be),
     CF_CASE(B19_the_longest_names_can_be_taken_together),
     CF_CASE(B19_nothing_is_kept_when_one_is_busy),
     CF_CASE(B19_nothing_is_kept_when_time_is_up),
-    CF_CASE_NEEDS(B19_nothing_is_kept_when_it_is_cancelled, CF_LINE),
-    CF_CASE_NEEDS(B19_nothing_is_kept_when_the_client_is_closed, CF_LINE),
+    CF_CASE_NEEDS(B19_nothing_is_kept_when_it_is_cancelled, CF_QUEUE),
+    CF_CASE_NEEDS(B19_nothing_is_kept_when_the_client_is_closed, CF_QUEUE),
     CF_CASE(B19_closing_releases_all_of_a_hold),
-    CF_CASE_NEEDS(B19_all_are_waited_for, CF_LINE),
-    CF_CASE_NEEDS(B19_one_budget_of_time_is_for_all, CF_LINE),
-    CF_CASE_NEEDS(B19_what_is_held_is_renewed_while_the_rest_is_waited_for, CF_LINE),
-    CF_CASE_NEEDS(B19_what_is_lost_while_waiting_is_taken_again, CF_LINE),
-    CF_CASE_NEEDS(B19_what_was_lost_while_waiting_is_said_when_time_is_up, CF_LINE),
+    CF_CASE_NEEDS(B19_all_are_waited_for, CF_QUEUE),
+    CF_CASE_NEEDS(B19_one_budget_of_time_is_for_all, CF_QUEUE),
+    CF_CASE_NEEDS(B19_what_is_held_is_renewed_while_the_rest_is_waited_for, CF_QUEUE),
+    CF_CASE_NEEDS(B19_what_is_lost_while_waiting_is_taken_again, CF_QUEUE),
+    CF_CASE_NEEDS(B19_what_was_lost_while_waiting_is_said_when_time_is_up, CF_QUEUE),
     CF_CASE(B19_opposite_orders_of_one_client_do_not_deadlock),
     CF_CASE(B19_opposite_orders_of_two_clients_do_not_deadlock),
     CF_CASE_NEEDS(B19_opposite_orders_of_processes_do_not_deadlock, CF_PROCESSES),
     CF_CASE_NEEDS(B19_names_of_a_killed_process_come_free, CF_PROCESSES),
-    CF_CASE_NEEDS(B19_a_process_killed_while_it_waits_keeps_none, CF_PROCESSES | CF_LINE),
+    CF_CASE_NEEDS(B19_a_process_killed_while_it_waits_keeps_none, CF_PROCESSES | CF_QUEUE),
     CF_CASE(B19_a_name_given_twice_is_taken_once),
     CF_CASE_NEEDS(B19_of_two_kinds_of_a_name_the_stronger_is_taken, CF_KINDS),
     CF_CASE_NEEDS(B19_permits_of_one_name_add_up, CF_KINDS),
@@ -1150,9 +1161,9 @@ const cf_case cf_many[] = {
     CF_CASE(B19_on_lost_may_release_all),
     CF_CASE(B19_the_least_that_remains_remains_of_all),
     CF_CASE(B19_extending_extends_all),
-    CF_CASE_NEEDS(B19_max_hold_counts_from_when_all_are_held, CF_LINE),
+    CF_CASE_NEEDS(B19_max_hold_counts_from_when_all_are_held, CF_QUEUE),
     CF_CASE(B19_max_hold_bounds_also_what_is_had_at_once),
-    CF_CASE_NEEDS(B19_without_renewal_all_end_a_lease_after_all_are_held, CF_LINE),
+    CF_CASE_NEEDS(B19_without_renewal_all_end_a_lease_after_all_are_held, CF_QUEUE),
     CF_CASE(B19_the_last_reference_releases_all),
     CF_CASE(B19_any_thread_may_release_all),
     CF_CASE(B19_all_can_be_released_without_blocking),
