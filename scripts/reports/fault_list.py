@@ -102,14 +102,15 @@ REASONS = {
     "g": "`make test-failover` covers it: every holder compares its token with the last one, "
          "across kills, stops and failovers",
     "l": "a message is read by the code for a single server, which is tested with a scripted "
-         "server; that server has no `ROLE`, and a front may reorder what it sends over two connections",
+         "server; that server has no `ROLE`, and a front may reorder what it sends over two "
+         "connections",
     "h": "the holder measures the lease by its own clock, and the kernel keeps the lock: no "
          "server clock is involved",
     "q": "a quorum has no queue of waiters and sends no messages: waiters poll",
     "m": "a quorum supports only the mutex: readers, permits, latches, leaders, lists and "
          "exports are `HF_UNSUPPORTED`",
-    "s": "each node of a quorum is handled by the code for a single server, where it is tested; how "
-         "the quorum copes with such a node is F17, F22, F24, F25",
+    "s": "each node of a quorum is handled by the code for a single server, where it is tested; "
+         "how the quorum copes with such a node is F17, F22, F24, F25",
     "t": "TLS only wraps the connection; this happens below it or beside it, in the same "
          "code as on a single server",
     "w": "it is found when the client connects, before the topology matters",
@@ -117,8 +118,9 @@ REASONS = {
     "k": "there is no background thread to starve: the hold lasts until the process ends or "
          "releases it",
     "f": "everything is in memory or in a file, which is read whole or not at all",
-    "c": "messages to waiters come from one server, on channels of a name: their order and loss are "
-         "tested there, and that they reach their clients in `cluster_moving` and the conformance suite",
+    "c": "messages to waiters come from one server, on channels of a name: their order and loss "
+         "are tested there, and that they reach their clients in `cluster_moving` and the "
+         "conformance suite",
     "b": "it is counted per client by the same code on every store: tested in memory and on a "
          "server",
 }
