@@ -216,12 +216,12 @@ static double ring_round(void *arg, b_series *each) {
     uint64_t before = b_crew_turns(crew);
     double seconds = b_sleep(WATCH_S);
     double turns = (double)(b_crew_turns(crew) - before);
-    double told = (double)b_usage_of(r->c, "publish").calls;
+    double notified = (double)b_usage_of(r->c, "publish").calls;
     atomic_store(&l->watched, false);
     b_crew_end(crew);
     if (turns <= 0) b_fail("no hand-over happened among %d processes", r->work.processes);
     if (!r->holds) {
-        b_series_add(each, told / turns);
+        b_series_add(each, notified / turns);
         return seconds * 1e9 / turns;
     }
     double sum = 0;
@@ -294,17 +294,17 @@ static void without_holds(handover_log *l, redisContext *c) {
         sides[i] = (b_side){.round = ring_round, .arg = &rings[i]};
     }
     b_rounds_run(sides, 3, ROUNDS);
-    b_series told[3];
+    b_series notified[3];
     for (int i = 0; i < 3; i++) {
-        told[i] = sides[i].each;
+        notified[i] = sides[i].each;
         sides[i].each = (b_series){0};
     }
     b_section("Time of an acquisition, no holds", "holdfast", "2 clients wait");
     report_row("20 clients wait, against 2", &sides[1], &sides[0], CROWD_TARGET);
     report_row("200 clients wait, against 2", &sides[2], &sides[0], CROWD_TARGET);
-    b_report_value("  handed over, 2 wait", b_series_median(&told[0]), "", NULL);
-    b_report_value("  handed over, 200 wait", b_series_median(&told[2]), "", NULL);
-    for (int i = 0; i < 3; i++) b_series_fini(&told[i]);
+    b_report_value("  handed over, 2 wait", b_series_median(&notified[0]), "", NULL);
+    b_report_value("  handed over, 200 wait", b_series_median(&notified[2]), "", NULL);
+    for (int i = 0; i < 3; i++) b_series_fini(&notified[i]);
     b_rounds_fini(sides, 3);
 }
 

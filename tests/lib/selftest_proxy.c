@@ -39,14 +39,14 @@ static void send_text(int fd, const char *text) {
 }
 
 static void expect_text(int fd, const char *expected) {
-    char heard[256] = "";
+    char received[256] = "";
     size_t length = 0, wanted = strlen(expected);
     while (length < wanted) {
-        ssize_t n = recv(fd, heard + length, wanted - length, 0);
-        if (n <= 0) t_fail("received `%s` and then nothing (%s)", heard, strerror(errno));
+        ssize_t n = recv(fd, received + length, wanted - length, 0);
+        if (n <= 0) t_fail("received `%s` and then nothing (%s)", received, strerror(errno));
         length += (size_t)n;
     }
-    assert_string_equal(heard, expected);
+    assert_string_equal(received, expected);
 }
 
 static void assert_silent(int fd, int64_t ms) {
