@@ -1,7 +1,6 @@
 /*
- * 64 locks at once over the calls that do not block: each is taken, released and taken again. Beside
- * it what the server's own benchmark reaches with the same scripts, in pipelines of 32 over its 50
- * connections.
+ * Acquires and releases 64 locks at once over async calls. Compared with the server's own
+ * benchmark, which sends the same scripts in pipelines of 32 over its 50 connections.
  */
 #include <holdfast.h>
 #include <poll.h>
@@ -16,11 +15,11 @@
 #include "b_time.h"
 
 #define FLIGHTS  64
-#define PAIRS    150 /* of each */
+#define PAIRS    150 /* on each side */
 #define ROUNDS   7
 #define PIPELINE "32"
 #define REQUESTS 16000
-#define NAMES    80000 /* that the benchmark draws from */
+#define NAMES    80000 /* names that the benchmark chooses from */
 #define TARGET   0.7
 
 /* ---- Ours ---- */
@@ -40,7 +39,7 @@ typedef struct flight {
 
 static void on_acquired(hf_result result, hf_hold *hold, void *arg);
 
-static void acquire(flight *f) {
+static void acquire_lock(flight *f) {
     if (hf_acquire_async(f->of->client, f->name, NULL, on_acquired, f) != HF_OK)
         b_fail("%s", hf_error_detail());
 }
@@ -49,7 +48,7 @@ static void on_released(hf_result result, void *arg) {
     flight *f = arg;
     if (result != HF_OK) b_fail("not released: %s", hf_error_detail());
     if (--f->left)
-        acquire(f);
+        acquire_lock(f);
     else if (atomic_fetch_sub(&f->of->flying, 1) == 1)
         sem_post(&f->of->landed);
 }
@@ -59,7 +58,7 @@ static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
     if (hf_release_async(hold, on_released, arg) != HF_OK) b_fail("%s", hf_error_detail());
 }
 
-static void drive(fleet *fl) {
+static void drive_loop(fleet *fl) {
     while (atomic_load(&fl->flying)) {
         struct pollfd fd = {.fd = hf_fd(fl->client), .events = POLLIN};
         if (poll(&fd, 1, -1) > 0 && hf_dispatch(fl->client) != HF_OK)
@@ -68,7 +67,7 @@ static void drive(fleet *fl) {
     sem_wait(&fl->landed);
 }
 
-/* Commands in a second. */
+/* Commands per second. */
 static double our_round(void *arg, b_series *each) {
     fleet *fl = arg;
     flight flights[FLIGHTS];
@@ -78,12 +77,12 @@ static double our_round(void *arg, b_series *each) {
     for (int i = 0; i < FLIGHTS; i++) {
         flights[i] = (flight){.of = fl, .left = PAIRS};
         snprintf(flights[i].name, sizeof flights[i].name, "bench:flight:%012d", i);
-        acquire(&flights[i]);
+        acquire_lock(&flights[i]);
     }
     if (fl->threads)
         sem_wait(&fl->landed);
     else
-        drive(fl);
+        drive_loop(fl);
     return 2.0 * FLIGHTS * PAIRS * 1e9 / (double)(b_now() - began);
 }
 
@@ -102,8 +101,8 @@ static void fleet_fini(fleet *fl) {
 
 /* ---- The server's own benchmark ---- */
 
-/* Every name it may draw is free, or held by its one owner; the fence is there. A name is twelve digits,
-   which are drawn anew for each key. */
+/* Make every name that it may choose free, or held by its one owner, and create its fence. A
+   name has twelve digits, which the benchmark draws for each key. */
 static const char FILL[] = "for i = ARGV[1], ARGV[2] do\n"
                            "    local key = string.format('hf:{bench:async:%012d}', i)\n"
                            "    if ARGV[3] == '' then\n"
@@ -119,24 +118,25 @@ static const char FILL[] = "for i = ARGV[1], ARGV[2] do\n"
 
 typedef struct theirs {
     b_plain plain;
-    char *fill;
+    char *prepare_sha1;
     char commands[2][1024]; /* acquire, release */
 } theirs;
 
-static void fill(const theirs *t, const char *holder) {
+static void prepare_names(const theirs *t, const char *holder) {
     enum { STEP = 10000 };
     for (int i = 0; i < NAMES; i += STEP) {
         char from[16], to[16];
         snprintf(from, sizeof from, "%d", i);
         snprintf(to, sizeof to, "%d", i + STEP - 1);
-        b_command command =
-            b_command_make((const char *[]){"EVALSHA", t->fill, "0", from, to, holder, NULL});
+        b_command command = b_command_make(
+            (const char *[]){"EVALSHA", t->prepare_sha1, "0", from, to, holder, NULL});
         (void)b_command_run(t->plain.c, &command);
         b_command_fini(&command);
     }
 }
 
-/* `"EVALSHA …","123456.78","0.1",…`, under a line of headings: the second field. */
+/* The second field of the line `"EVALSHA …","123456.78","0.1",…`, which follows a line of
+   headings. */
 static double rate_of(const char *command) {
     char line[2048];
     double rate = 0;
@@ -154,22 +154,22 @@ static double rate_checked(const theirs *t, const char *command) {
     b_usage_reset(t->plain.c);
     double rate = rate_of(command);
     if (b_usage_of(t->plain.c, "evalsha").calls < REQUESTS)
-        b_fail("the server's benchmark did less than it was asked for");
+        b_fail("the server's benchmark ran fewer commands than requested");
     return rate;
 }
 
-/* As many acquires as releases: the rates' harmonic mean. */
+/* There are as many acquires as releases, so the rate is the harmonic mean of both. */
 static double their_round(void *arg, b_series *each) {
     const theirs *t = arg;
     (void)each;
-    fill(t, "");
+    prepare_names(t, "");
     double acquires = rate_checked(t, t->commands[0]);
-    fill(t, t->plain.release.args[6]);
+    prepare_names(t, t->plain.release.args[6]);
     double releases = rate_checked(t, t->commands[1]);
     return 2 / (1 / acquires + 1 / releases);
 }
 
-/* In the server's package: redis-server, redis-benchmark. */
+/* The benchmark is part of the server's package: redis-server, redis-benchmark. */
 static void benchmark_program(char *out, size_t size) {
     const char *server = getenv("HOLDFAST_TEST_SERVER");
     size_t length = server ? strlen(server) : 0;
@@ -179,7 +179,7 @@ static void benchmark_program(char *out, size_t size) {
         snprintf(out, size, "redis-benchmark");
 }
 
-/* The command as the library sent it, with names to be drawn in place of its name. */
+/* The command as the library sent it, with placeholders in place of the name. */
 static void make_command(char out[1024], const b_command *command, const char *name) {
     char program[256];
     const char *port = strrchr(b_redis_url(B_TCP), ':') + 1;
@@ -198,13 +198,13 @@ static void make_command(char out[1024], const b_command *command, const char *n
 static void theirs_init(theirs *t) {
     const char *name = "bench:async:plain";
     b_plain_init(&t->plain, B_TCP, name);
-    t->fill = b_script_load(t->plain.c, FILL);
+    t->prepare_sha1 = b_script_load(t->plain.c, FILL);
     make_command(t->commands[0], &t->plain.acquire, name);
     make_command(t->commands[1], &t->plain.release, name);
 }
 
 static void theirs_fini(theirs *t) {
-    free(t->fill);
+    free(t->prepare_sha1);
     b_plain_fini(&t->plain);
 }
 
@@ -217,7 +217,7 @@ static void check_next(redisContext *c) {
     freeReplyObject(reply);
 }
 
-static void append(redisContext *c, const b_command *command) {
+static void append_command(redisContext *c, const b_command *command) {
     redisAppendCommandArgv(c, command->count, (const char **)command->args, command->lengths);
 }
 
@@ -225,16 +225,16 @@ typedef struct piped {
     b_plain names[FLIGHTS];
 } piped;
 
-/* Plain hiredis: all acquires, then all releases, each time in one write. */
+/* Plain hiredis: all acquires in one write, then all releases in one write. */
 static double piped_round(void *arg, b_series *each) {
     piped *p = arg;
     redisContext *c = p->names[0].c;
     (void)each;
     int64_t began = b_now();
     for (int pair = 0; pair < PAIRS; pair++) {
-        for (int i = 0; i < FLIGHTS; i++) append(c, &p->names[i].acquire);
+        for (int i = 0; i < FLIGHTS; i++) append_command(c, &p->names[i].acquire);
         for (int i = 0; i < FLIGHTS; i++) check_next(c);
-        for (int i = 0; i < FLIGHTS; i++) append(c, &p->names[i].release);
+        for (int i = 0; i < FLIGHTS; i++) append_command(c, &p->names[i].release);
         for (int i = 0; i < FLIGHTS; i++) check_next(c);
     }
     return 2.0 * FLIGHTS * PAIRS * 1e9 / (double)(b_now() - began);
@@ -242,7 +242,7 @@ static double piped_round(void *arg, b_series *each) {
 
 /* ---- Rows ---- */
 
-static void report(const char *name, const b_side *a, const b_side *b, double target) {
+static void report_row(const char *name, const b_side *a, const b_side *b, double target) {
     b_ratio row = b_rounds_ratio(a, b);
     row.name = name;
     row.unit = "/s";
@@ -272,11 +272,11 @@ int main(int argc, char **argv) {
                       {.round = piped_round, .arg = &pipe}};
     b_rounds_run(sides, 4, ROUNDS);
     b_section("64 locks in flight, commands", "holdfast", "its benchmark");
-    report("in the caller's loop", &sides[0], &sides[2], TARGET);
-    report("with threads", &sides[1], &sides[2], TARGET);
+    report_row("in the caller's loop", &sides[0], &sides[2], TARGET);
+    report_row("with threads", &sides[1], &sides[2], TARGET);
     b_section("The same, over one connection", "holdfast", "hiredis, piped");
-    report("in a loop, against hiredis", &sides[0], &sides[3], 0);
-    report("with threads, against hiredis", &sides[1], &sides[3], 0);
+    report_row("in a loop, against hiredis", &sides[0], &sides[3], 0);
+    report_row("with threads, against hiredis", &sides[1], &sides[3], 0);
 
     b_rounds_fini(sides, 4);
     fleet_fini(&loop);

@@ -1,6 +1,7 @@
 /*
- * What a cluster costs: an uncontended acquire and release on one of its nodes, against one server. The cluster is of one
- * node that has all slots: between more of them the way is found by the slot of the name, and each goes one way.
+ * The cost of a cluster: an uncontended acquire and release on one of its nodes, compared with one
+ * server. This cluster has one node with all slots. With more nodes the slot of the name selects
+ * the node, and each name uses one node only.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -37,7 +38,7 @@ static int free_port(void) {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, length) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &length) != 0)
-        b_fail("no port to be had: %s", strerror(errno));
+        b_fail("cannot find a free port: %s", strerror(errno));
     close(fd);
     return ntohs(address.sin_port);
 }
@@ -58,7 +59,7 @@ static void run_node(int port, int bus) {
     _exit(127);
 }
 
-static bool answers(int port, const char *command, const char *expected) {
+static bool has_answer(int port, const char *command, const char *expected) {
     redisContext *c = redisConnect("127.0.0.1", port);
     redisReply *reply = c && !c->err ? redisCommand(c, command) : NULL;
     bool good = reply && reply->str && strstr(reply->str, expected);
@@ -67,10 +68,10 @@ static bool answers(int port, const char *command, const char *expected) {
     return good;
 }
 
-static void await(int port, const char *command, const char *expected) {
+static void await_answer(int port, const char *command, const char *expected) {
     int64_t until = b_now() + START_NS;
-    while (!answers(port, command, expected)) {
-        if (b_now() > until) b_fail("the node does not say \"%s\" to %s", expected, command);
+    while (!has_answer(port, command, expected)) {
+        if (b_now() > until) b_fail("the node does not answer \"%s\" to %s", expected, command);
         usleep(10000);
     }
 }
@@ -78,26 +79,26 @@ static void await(int port, const char *command, const char *expected) {
 static const char *start_cluster(void) {
     static char url[64], line[SLOTS * sizeof " 12345"];
     int port = free_port(), used = snprintf(line, sizeof line, "CLUSTER ADDSLOTS");
-    if (!mkdtemp(directory)) b_fail("no directory to be had: %s", strerror(errno));
+    if (!mkdtemp(directory)) b_fail("cannot make a directory: %s", strerror(errno));
     atexit(remove_directory);
     run_node(port, free_port());
     for (int i = 0; i < SLOTS; i++)
         used += snprintf(line + used, sizeof line - (size_t)used, " %d", i);
-    await(port, "PING", "PONG");
-    await(port, line, "OK");
-    await(port, "CLUSTER INFO", "cluster_state:ok");
+    await_answer(port, "PING", "PONG");
+    await_answer(port, line, "OK");
+    await_answer(port, "CLUSTER INFO", "cluster_state:ok");
     snprintf(url, sizeof url, "redis+cluster://127.0.0.1:%d", port);
     return url;
 }
 
-static void pair(void *arg) {
+static void run_pair(void *arg) {
     hf_hold *hold;
     if (hf_acquire(arg, "bench:cluster", NULL, &hold) != HF_OK || hf_release(hold) != HF_OK)
         b_fail("%s", hf_error_detail());
 }
 
 static double round_of_pairs(void *arg, b_series *each) {
-    return b_repeat(pair, arg, PAIRS, each);
+    return b_repeat(run_pair, arg, PAIRS, each);
 }
 
 static hf_client *open_client(const char *url) {

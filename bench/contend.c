@@ -1,7 +1,7 @@
 /*
- * Many processes want one lock: what an acquisition costs in commands, how many there are in a
- * second, and whether each process gets its share. Beside it the scheme of the documents that the
- * library began from: one thread of each process polls, and sleeps between two tries.
+ * Many processes want one lock: commands per acquisition, acquisitions per second, and whether each
+ * process gets its share. Compared with the design that the library replaced: one thread of each
+ * process polls, and sleeps between two tries.
  */
 #include <holdfast.h>
 #include <pthread.h>
@@ -15,12 +15,12 @@
 #include "b_time.h"
 
 #define THREADS         4
-#define POLL_MS         10 /* the documents name no figure */
+#define POLL_MS         10 /* that design names no figure */
 #define ROUNDS          5
 #define WARM_UP_S       0.1
 #define WATCH_S         0.4
 #define FAIR_PROCESSES  24
-#define FAIR_TURNS      25 /* of each, on average */
+#define FAIR_TURNS      25 /* of each process, on average */
 #define HOLD_MS         10
 #define COMMANDS_TARGET 1.3
 #define GROWTH_TARGET   1.1
@@ -65,7 +65,7 @@ static const char UNLOCK[] = "if redis.call('GET', KEYS[1]) == ARGV[1] then\n"
                              "end\n"
                              "return 0\n";
 
-/* Of one process: who may poll, and each thread's connection and commands. */
+/* State of one process: which thread may poll, and the connection and commands of each thread. */
 typedef struct poller {
     pthread_mutex_t local;
     struct {
@@ -104,7 +104,7 @@ static bool try_polled(poller *p, int thread) {
     return locked;
 }
 
-/* As the documents have it: one try without the local lock, all others with it. */
+/* As in that design: one try without the local lock, all others with it. */
 static void poll_for(poller *p, int thread, unsigned hold_ms) {
     if (!try_polled(p, thread)) {
         pthread_mutex_lock(&p->local);
@@ -135,7 +135,7 @@ static void leave_poller(void *arg, int threads) {
     free(p);
 }
 
-static b_work ours(int processes, int threads, void (*turn)(void *, int)) {
+static b_work our_work(int processes, int threads, void (*turn)(void *, int)) {
     return (b_work){.processes = processes,
                     .threads = threads,
                     .enter = open_client,
@@ -143,7 +143,7 @@ static b_work ours(int processes, int threads, void (*turn)(void *, int)) {
                     .leave = close_client};
 }
 
-static b_work polling(int processes, int threads, void (*turn)(void *, int)) {
+static b_work polling_work(int processes, int threads, void (*turn)(void *, int)) {
     return (b_work){.processes = processes,
                     .threads = threads,
                     .enter = enter_poller,
@@ -153,34 +153,34 @@ static b_work polling(int processes, int threads, void (*turn)(void *, int)) {
 
 /* ---- Commands of an acquisition ---- */
 
-typedef struct crowd {
+typedef struct contenders {
     b_work work;
     redisContext *c;
-    bool plain_set; /* SET is sent by clients; else by scripts, and does not count */
-} crowd;
+    bool plain_set; /* SET is sent by clients; otherwise by scripts, and does not count */
+} contenders;
 
-static int64_t sent(const crowd *w) {
+static int64_t count_sent(const contenders *w) {
     int64_t calls = b_usage_of(w->c, "evalsha").calls + b_usage_of(w->c, "eval").calls;
     return w->plain_set ? calls + b_usage_of(w->c, "set").calls : calls;
 }
 
-/* Commands for each acquisition; `each` gets how many acquisitions there were in a second. */
+/* Returns commands per acquisition; adds acquisitions per second to `each`. */
 static double crowd_round(void *arg, b_series *each) {
-    const crowd *w = arg;
+    const contenders *w = arg;
     b_crew *crew = b_crew_start(&w->work);
     b_sleep(WARM_UP_S);
     b_usage_reset(w->c);
     uint64_t before = b_crew_turns(crew);
     double seconds = b_sleep(WATCH_S);
-    double turns = (double)(b_crew_turns(crew) - before), commands = (double)sent(w);
+    double turns = (double)(b_crew_turns(crew) - before), commands = (double)count_sent(w);
     b_crew_end(crew);
-    if (turns <= 0) b_fail("nobody got the lock");
+    if (turns <= 0) b_fail("no process got the lock");
     b_series_add(each, turns / seconds);
     return commands / turns;
 }
 
-static void report(const char *name, const char *unit, const b_side *a, const b_side *b,
-                   double target) {
+static void report_row(const char *name, const char *unit, const b_side *a, const b_side *b,
+                       double target) {
     b_ratio row = b_rounds_ratio(a, b);
     row.name = name;
     row.unit = unit;
@@ -188,11 +188,13 @@ static void report(const char *name, const char *unit, const b_side *a, const b_
     b_report_ratio(&row);
 }
 
-static void crowds(redisContext *c) {
-    crowd many = {.work = ours(32, THREADS, lock_shortly), .c = c};
-    crowd few = {.work = ours(4, THREADS, lock_shortly), .c = c};
-    crowd many_poll = {.work = polling(32, THREADS, poll_shortly), .c = c, .plain_set = true};
-    crowd few_poll = {.work = polling(4, THREADS, poll_shortly), .c = c, .plain_set = true};
+static void measure_crowds(redisContext *c) {
+    contenders many = {.work = our_work(32, THREADS, lock_shortly), .c = c};
+    contenders few = {.work = our_work(4, THREADS, lock_shortly), .c = c};
+    contenders many_poll = {
+        .work = polling_work(32, THREADS, poll_shortly), .c = c, .plain_set = true};
+    contenders few_poll = {
+        .work = polling_work(4, THREADS, poll_shortly), .c = c, .plain_set = true};
     b_side commands[] = {{.round = crowd_round, .arg = &many},
                          {.round = crowd_round, .arg = &many_poll},
                          {.round = crowd_round, .arg = &few},
@@ -205,12 +207,12 @@ static void crowds(redisContext *c) {
     }
 
     b_section("One lock, no hold time, 4 threads", "holdfast", "polled, 10 ms");
-    report("32 processes: commands", "", &commands[0], &commands[1], 0);
-    report("32 processes: acquisitions", "/s", &rates[0], &rates[1], 0);
-    report("4 processes: commands", "", &commands[2], &commands[3], 0);
-    report("4 processes: acquisitions", "/s", &rates[2], &rates[3], 0);
+    report_row("32 processes: commands", "", &commands[0], &commands[1], 0);
+    report_row("32 processes: acquisitions", "/s", &rates[0], &rates[1], 0);
+    report_row("4 processes: commands", "", &commands[2], &commands[3], 0);
+    report_row("4 processes: acquisitions", "/s", &rates[2], &rates[3], 0);
     b_section("Commands of an acquisition", "32 processes", "4 processes");
-    report("32 processes against 4", "", &commands[0], &commands[2], GROWTH_TARGET);
+    report_row("32 processes against 4", "", &commands[0], &commands[2], GROWTH_TARGET);
     b_report_bound("32 processes, on average", b_series_median(&commands[0].rounds), "", B_AT_MOST,
                    COMMANDS_TARGET);
     b_rounds_fini(commands, 4);
@@ -219,8 +221,9 @@ static void crowds(redisContext *c) {
 
 /* ---- Shares ---- */
 
-/* Acquisitions of the process that got least, by those of the one that got most. */
-static void fair(const char *name, const b_work *work, double target) {
+/* Acquisitions of the process that got the fewest, divided by those of the one that got the
+   most. */
+static void measure_fairness(const char *name, const b_work *work, double target) {
     uint64_t before[FAIR_PROCESSES], least = UINT64_MAX, most = 0;
     b_crew *crew = b_crew_start(work);
     b_sleep(0.5);
@@ -242,20 +245,20 @@ static void fair(const char *name, const b_work *work, double target) {
         b_report_value(note, share, "", NULL);
 }
 
-static void shares(void) {
-    b_work lock = ours(FAIR_PROCESSES, 1, lock_for_a_while);
-    b_work poll = polling(FAIR_PROCESSES, 1, poll_for_a_while);
+static void report_shares(void) {
+    b_work lock = our_work(FAIR_PROCESSES, 1, lock_for_a_while);
+    b_work poll = polling_work(FAIR_PROCESSES, 1, poll_for_a_while);
     b_section("24 processes, 10 ms holds", "least/most", "");
-    fair("holdfast", &lock, FAIR_TARGET);
-    fair("polled, 10 ms", &poll, 0);
+    measure_fairness("holdfast", &lock, FAIR_TARGET);
+    measure_fairness("polled, 10 ms", &poll, 0);
 }
 
 int main(int argc, char **argv) {
     b_report_begin("contend", argc, argv);
     b_redis_start();
     redisContext *c = b_redis_connect(B_UNIX);
-    crowds(c);
-    shares();
+    measure_crowds(c);
+    report_shares();
     redisFree(c);
     return 0;
 }

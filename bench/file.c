@@ -1,7 +1,7 @@
 /*
- * The file store against what it stands on: a pair of acquire and release against the kernel's lock
- * and unlock alone, and a lock that goes from process to process against a byte that goes through a
- * pipe and back.
+ * The file store compared with the system calls it uses. An acquire and release against lock and
+ * unlock of the kernel alone; and a lock that passes between two processes against a byte that
+ * passes through a pipe and back.
  */
 #include <fcntl.h>
 #include <holdfast.h>
@@ -58,7 +58,7 @@ static double bare_round(void *fd, b_series *each) {
     return b_repeat(bare_pair, fd, PAIRS, each);
 }
 
-static void measure(const char *name, double target, b_side sides[2]) {
+static void measure_row(const char *name, double target, b_side sides[2]) {
     b_rounds_run(sides, 2, ROUNDS);
     b_ratio row = b_rounds_ratio(&sides[0], &sides[1]);
     row.name = name;
@@ -67,14 +67,14 @@ static void measure(const char *name, double target, b_side sides[2]) {
     b_rounds_fini(sides, 2);
 }
 
-static void pairs(void) {
+static void measure_pairs(void) {
     char path[sizeof directory + 8];
     snprintf(path, sizeof path, "%s/bare", directory);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     hf_client *client = open_here();
     b_side sides[] = {{.round = our_round, .arg = client}, {.round = bare_round, .arg = &fd}};
     b_section("Uncontended pair, one thread", "holdfast", "OFD lock");
-    measure("file:", PAIR_TARGET, sides);
+    measure_row("file:", PAIR_TARGET, sides);
     hf_close(client);
     close(fd);
 }
@@ -83,35 +83,36 @@ static void pairs(void) {
 
 static pid_t child_of(void (*run)(const int *fds), const int *fds) {
     pid_t child = fork();
-    if (child < 0) b_fail("no process to be had");
+    if (child < 0) b_fail("cannot start a process");
     if (child) return child;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     run(fds);
     _exit(0);
 }
 
-static void step(int from, int to) {
+static void pass_byte(int from, int to) {
     char byte;
     if (read(from, &byte, 1) != 1) _exit(0);
     if (write(to, &byte, 1) != 1) _exit(0);
 }
 
-/* Wants the lock whenever it is not held, so that every release of the other is a hand-over. */
-static void contend(const int *fds) {
+/* Wants the lock whenever it does not hold it, so that every release of the other is a
+   hand-over. */
+static void run_contender(const int *fds) {
     hf_client *client = open_here();
     (void)fds;
     for (;;) take_and_free(client, "hand-over");
 }
 
-static void echo(const int *fds) {
-    for (;;) step(fds[0], fds[3]);
+static void run_echo(const int *fds) {
+    for (;;) pass_byte(fds[0], fds[3]);
 }
 
 static double hand_over_round(void *client, b_series *each) {
     int64_t began = b_now();
     for (int i = 0; i < HAND_OVERS / 2; i++) take_and_free(client, "hand-over");
     (void)each;
-    return (double)(b_now() - began) / HAND_OVERS; /* here and back again */
+    return (double)(b_now() - began) / HAND_OVERS; /* there and back */
 }
 
 static void round_trip(void *fds) {
@@ -124,15 +125,15 @@ static double pipe_round(void *fds, b_series *each) {
     return b_repeat(round_trip, fds, HAND_OVERS / 2, each);
 }
 
-/* Each side's other process sleeps while the other side is measured, but for the lock's: it would go on
-   taking and freeing. So it is stopped meanwhile, between two of its turns or within one. */
+/* The second process of one side sleeps while the other side is measured. The lock's process
+   would continue to acquire and release, so it is stopped in the meantime. */
 static pid_t contender;
 
-static double ours(void *client, b_series *each) {
+static double handover_round(void *client, b_series *each) {
     kill(contender, SIGCONT);
     take_and_free(client, "hand-over");
     double took = hand_over_round(client, each);
-    hf_hold *hold; /* while we hold it the other waits, and can be stopped without the lock */
+    hf_hold *hold; /* the other process waits while we hold it, so it is stopped without the lock */
     if (hf_lock(client, "hand-over", &hold) != HF_OK) b_fail("%s", hf_error_detail());
     kill(contender, SIGSTOP);
     if (hf_release(hold) != HF_OK) b_fail("%s", hf_error_detail());
@@ -141,13 +142,13 @@ static double ours(void *client, b_series *each) {
 
 static void hand_over(void) {
     int fds[4];
-    if (pipe(fds) != 0 || pipe(fds + 2) != 0) b_fail("no pipe to be had");
-    pid_t echoer = child_of(echo, fds);
-    contender = child_of(contend, fds);
+    if (pipe(fds) != 0 || pipe(fds + 2) != 0) b_fail("cannot make a pipe");
+    pid_t echoer = child_of(run_echo, fds);
+    contender = child_of(run_contender, fds);
     hf_client *client = open_here();
-    b_side sides[] = {{.round = ours, .arg = client}, {.round = pipe_round, .arg = fds}};
+    b_side sides[] = {{.round = handover_round, .arg = client}, {.round = pipe_round, .arg = fds}};
     b_section("From process to process", "hand-over", "pipe, both ways");
-    measure("two processes, file:", 0, sides);
+    measure_row("two processes, file:", 0, sides);
     kill(contender, SIGKILL);
     kill(echoer, SIGKILL);
     while (wait(NULL) > 0) continue;
@@ -165,7 +166,7 @@ int main(int argc, char **argv) {
     if (!mkdtemp(directory)) b_fail("cannot make a directory in /tmp");
     atexit(remove_directory);
     snprintf(url, sizeof url, "file://%s", directory);
-    pairs();
+    measure_pairs();
     hand_over();
     return 0;
 }

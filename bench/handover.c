@@ -1,8 +1,8 @@
 /*
- * How long a lock takes from its holder to the next: from the call that releases it to the return of
- * the call that acquired it, in another process. The next stands in line by then. Beside it the least
- * that Redis allows: a script that makes the other the holder and tells him, who sleeps in a read.
- * And the same with more and more clients in line, also without any hold time.
+ * How long a lock takes to pass to the next holder: from the call that releases it to the return of
+ * the acquire in another process, which is already queued. Compared with the minimum that Redis
+ * allows: a script that makes the other the holder and notifies it, while it blocks in a read. The
+ * same with more and more clients in the queue, also without hold time.
  */
 #include <holdfast.h>
 #include <stdatomic.h>
@@ -16,46 +16,46 @@
 #include "b_rounds.h"
 #include "b_time.h"
 
-#define ROUNDS       7
-#define WATCH_S      0.25
-#define HOLD_US      200 /* at least, until the next stands in line */
-#define GOING_US     2000
-#define LINE_WAIT_NS INT64_C(30000000000)
-#define TOOK_MAX     65536
-#define CLIENTS_MAX  16 /* of one process */
-#define PAIR_TARGET  1.3
-#define CROWD_TARGET 1.2
-#define LOCK         "bench:handover"
-#define LINE         "hf:{" LOCK "}:q"
+#define ROUNDS        7
+#define WATCH_S       0.25
+#define HOLD_US       200 /* at least, and until the next client is queued */
+#define GOING_US      2000
+#define QUEUE_WAIT_NS INT64_C(30000000000)
+#define TOOK_MAX      65536
+#define CLIENTS_MAX   16 /* of one process */
+#define PAIR_TARGET   1.3
+#define CROWD_TARGET  1.2
+#define LOCK          "bench:handover"
+#define QUEUE         "hf:{" LOCK "}:q"
 
-/* What the processes share. The lock itself guards it, but for `watched`. */
-typedef struct ledger {
+/* Shared by the processes. The lock itself guards it, except for `watched`. */
+typedef struct handover_log {
     int64_t released_at; /* 0: not yet */
     atomic_bool watched;
     atomic_size_t count;
     double took[TOOK_MAX];
-} ledger;
+} handover_log;
 
-/* Who it goes round among: processes with as many clients each. */
-typedef struct ring {
+/* The processes that pass the lock around, with the same number of clients each. */
+typedef struct handover_ring {
     b_work work;
-    ledger *ledger;
-    bool holds;  /* hold times, else none at all */
-    int waiting; /* in line before it is watched; 0: it has none */
+    handover_log *log;
+    bool holds;  /* with hold times; otherwise none */
+    int waiting; /* clients that must be queued before the measurement; 0: none */
     redisContext *c;
-} ring;
+} handover_ring;
 
-/* ---- A turn of the lock ---- */
+/* ---- One turn of the lock ---- */
 
-static long long length_of_line(redisContext *c) {
-    static const char *const args[] = {"LLEN", LINE, NULL};
+static long long queue_length(redisContext *c) {
+    static const char *const args[] = {"LLEN", QUEUE, NULL};
     b_command length = b_command_make(args);
     long long n = b_command_run(c, &length);
     b_command_fini(&length);
     return n;
 }
 
-static void received(ledger *l) {
+static void record_handover(handover_log *l) {
     int64_t now = b_now();
     if (!l->released_at || !atomic_load(&l->watched)) return;
     size_t count = atomic_load(&l->count);
@@ -64,27 +64,27 @@ static void received(ledger *l) {
     atomic_store(&l->count, count + 1);
 }
 
-/* The hold, on both sides with the same commands and as much sleep. When nobody watches any more there
-   may be none to come. */
-static void work_under(redisContext *c, const ring *r) {
+/* The hold, with the same commands and sleeps on both sides. After the measurement, do not wait
+   for another waiter: there may be none. */
+static void work_under(redisContext *c, const handover_ring *r) {
     long long length;
     do {
         usleep(HOLD_US);
-        length = length_of_line(c);
-    } while (r->waiting && length == 0 && atomic_load(&r->ledger->watched));
+        length = queue_length(c);
+    } while (r->waiting && length == 0 && atomic_load(&r->log->watched));
     usleep(HOLD_US);
 }
 
 /* ---- Ours ---- */
 
 typedef struct holder {
-    const ring *ring;
+    const handover_ring *ring;
     redisContext *look;
     hf_client *clients[CLIENTS_MAX]; /* one for each thread */
 } holder;
 
 static void *enter_ours(void *arg, int process) {
-    const ring *r = arg;
+    const handover_ring *r = arg;
     holder *h = calloc(1, sizeof *h);
     (void)process;
     if (!h) b_fail("out of memory");
@@ -98,10 +98,10 @@ static void *enter_ours(void *arg, int process) {
 
 static void turn_ours(void *arg, int thread) {
     const holder *h = arg;
-    ledger *l = h->ring->ledger;
+    handover_log *l = h->ring->log;
     hf_hold *hold;
     if (hf_lock(h->clients[thread], LOCK, &hold) != HF_OK) b_fail("%s", hf_error_detail());
-    received(l);
+    record_handover(l);
     if (h->ring->holds) work_under(h->look, h->ring);
     l->released_at = b_now();
     if (hf_release(hold) != HF_OK) b_fail("%s", hf_error_detail());
@@ -114,7 +114,7 @@ static void leave_ours(void *arg, int threads) {
     free(h);
 }
 
-/* ---- The least ---- */
+/* ---- The minimum ---- */
 
 static const char HAND_OVER[] = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end\n"
                                 "redis.call('SET', KEYS[1], ARGV[2], 'PX', 30000)\n"
@@ -122,7 +122,7 @@ static const char HAND_OVER[] = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then r
                                 "return 1\n";
 
 typedef struct least {
-    const ring *ring;
+    const handover_ring *ring;
     redisContext *look;
     struct {
         redisContext *c, *ears;
@@ -136,7 +136,7 @@ static void name_of(char out[32], int number) {
 
 /* Each hands over to the next, the last to the first. */
 static void *enter_least(void *arg, int process) {
-    const ring *r = arg;
+    const handover_ring *r = arg;
     least *p = calloc(1, sizeof *p);
     if (!p) b_fail("out of memory");
     p->ring = r;
@@ -159,16 +159,16 @@ static void *enter_least(void *arg, int process) {
 
 static void turn_least(void *arg, int thread) {
     least *p = arg;
-    ledger *l = p->ring->ledger;
+    handover_log *l = p->ring->log;
     redisContext *ears = p->hands[thread].ears;
     redisReply *message;
     if (redisGetReply(ears, (void **)&message) != REDIS_OK) b_fail("%s", ears->errstr);
-    received(l);
+    record_handover(l);
     freeReplyObject(message);
     work_under(p->look, p->ring);
     l->released_at = b_now();
     if (b_command_run(p->hands[thread].c, &p->hands[thread].release) != 1)
-        b_fail("the lock was not this one's to hand over");
+        b_fail("a process that does not hold the lock tried to hand it over");
 }
 
 static void leave_least(void *arg, int threads) {
@@ -184,8 +184,8 @@ static void leave_least(void *arg, int threads) {
 
 /* ---- Rounds ---- */
 
-/* Every client has stood in line before, and listens; or the first is given the lock. */
-static void get_going(const ring *r) {
+/* Wait until every client has been queued and has subscribed; or give the lock to the first. */
+static void get_going(const handover_ring *r) {
     if (!r->waiting) {
         char first[32];
         name_of(first, 0);
@@ -193,20 +193,20 @@ static void get_going(const ring *r) {
         freeReplyObject(redisCommand(r->c, "PUBLISH %s go", first));
     }
     size_t listen = 0, all = r->waiting ? (size_t)r->waiting + 1 : 0;
-    for (int64_t until = b_now() + LINE_WAIT_NS; listen < all; usleep(GOING_US)) {
+    for (int64_t until = b_now() + QUEUE_WAIT_NS; listen < all; usleep(GOING_US)) {
         redisReply *channels = redisCommand(r->c, "PUBSUB CHANNELS hf:c:*");
         if (!channels) b_fail("hiredis: %s", r->c->errstr);
         listen = channels->elements;
         freeReplyObject(channels);
-        if (b_now() > until) b_fail("%zu of %zu stand in line", listen, all);
+        if (b_now() > until) b_fail("%zu of %zu are queued", listen, all);
     }
     b_sleep(0.03);
 }
 
-/* The mean of what hand-overs took, or, without hold times, the time of one acquisition. */
+/* The mean time of hand-overs; without hold times, the time per acquisition. */
 static double ring_round(void *arg, b_series *each) {
-    const ring *r = arg;
-    ledger *l = r->ledger;
+    const handover_ring *r = arg;
+    handover_log *l = r->log;
     l->released_at = 0;
     atomic_store(&l->count, 0);
     b_crew *crew = b_crew_start(&r->work);
@@ -216,12 +216,12 @@ static double ring_round(void *arg, b_series *each) {
     uint64_t before = b_crew_turns(crew);
     double seconds = b_sleep(WATCH_S);
     double turns = (double)(b_crew_turns(crew) - before);
-    double told = (double)b_usage_of(r->c, "publish").calls;
+    double notified = (double)b_usage_of(r->c, "publish").calls;
     atomic_store(&l->watched, false);
     b_crew_end(crew);
-    if (turns <= 0) b_fail("the lock stood still among %d processes", r->work.processes);
+    if (turns <= 0) b_fail("no hand-over happened among %d processes", r->work.processes);
     if (!r->holds) {
-        b_series_add(each, told / turns);
+        b_series_add(each, notified / turns);
         return seconds * 1e9 / turns;
     }
     double sum = 0;
@@ -233,39 +233,41 @@ static double ring_round(void *arg, b_series *each) {
     return count ? sum / (double)count : 0;
 }
 
-static void report(const char *name, const b_side *a, const b_side *b, double target) {
+static void report_row(const char *name, const b_side *a, const b_side *b, double target) {
     b_ratio row = b_rounds_ratio(a, b);
     row.name = name;
     row.target = target;
     b_report_ratio(&row);
 }
 
-static ring ours(ledger *l, redisContext *c, int processes, int clients, bool holds) {
-    return (ring){.work = {.processes = processes,
-                           .threads = clients,
-                           .enter = enter_ours,
-                           .turn = turn_ours,
-                           .leave = leave_ours},
-                  .ledger = l,
-                  .holds = holds,
-                  .waiting = processes * clients - 1,
-                  .c = c};
+static handover_ring our_ring(handover_log *l, redisContext *c, int processes, int clients,
+                              bool holds) {
+    return (handover_ring){.work = {.processes = processes,
+                                    .threads = clients,
+                                    .enter = enter_ours,
+                                    .turn = turn_ours,
+                                    .leave = leave_ours},
+                           .log = l,
+                           .holds = holds,
+                           .waiting = processes * clients - 1,
+                           .c = c};
 }
 
-static ring bare(ledger *l, redisContext *c, int processes, int clients) {
-    return (ring){.work = {.processes = processes,
-                           .threads = clients,
-                           .enter = enter_least,
-                           .turn = turn_least,
-                           .leave = leave_least},
-                  .ledger = l,
-                  .holds = true,
-                  .c = c};
+static handover_ring plain_ring(handover_log *l, redisContext *c, int processes, int clients) {
+    return (handover_ring){.work = {.processes = processes,
+                                    .threads = clients,
+                                    .enter = enter_least,
+                                    .turn = turn_least,
+                                    .leave = leave_least},
+                           .log = l,
+                           .holds = true,
+                           .c = c};
 }
 
-static void hand_overs(ledger *l, redisContext *c) {
-    ring rings[] = {bare(l, c, 2, 1),       bare(l, c, 67, 3),       ours(l, c, 2, 1, true),
-                    ours(l, c, 3, 1, true), ours(l, c, 21, 1, true), ours(l, c, 67, 3, true)};
+static void hand_overs(handover_log *l, redisContext *c) {
+    handover_ring rings[] = {plain_ring(l, c, 2, 1),      plain_ring(l, c, 67, 3),
+                             our_ring(l, c, 2, 1, true),  our_ring(l, c, 3, 1, true),
+                             our_ring(l, c, 21, 1, true), our_ring(l, c, 67, 3, true)};
     b_side sides[6];
     for (int i = 0; i < 6; i++) {
         rings[i].work.arg = &rings[i];
@@ -273,35 +275,36 @@ static void hand_overs(ledger *l, redisContext *c) {
     }
     b_rounds_run(sides, 6, ROUNDS);
     b_section("Hand-over, process to process", "holdfast", "least possible");
-    report("two processes, mean", &sides[2], &sides[0], PAIR_TARGET);
-    report("200 clients wait, mean", &sides[5], &sides[1], 0);
-    b_section("The same, with a line, mean", "holdfast", "two processes");
-    report("2 clients wait, against 1", &sides[3], &sides[2], CROWD_TARGET);
-    report("20 clients wait, against 1", &sides[4], &sides[2], CROWD_TARGET);
-    report("200 clients wait, against 1", &sides[5], &sides[2], CROWD_TARGET);
+    report_row("two processes, mean", &sides[2], &sides[0], PAIR_TARGET);
+    report_row("200 clients wait, mean", &sides[5], &sides[1], 0);
+    b_section("The same, with a queue, mean", "holdfast", "two processes");
+    report_row("2 clients wait, against 1", &sides[3], &sides[2], CROWD_TARGET);
+    report_row("20 clients wait, against 1", &sides[4], &sides[2], CROWD_TARGET);
+    report_row("200 clients wait, against 1", &sides[5], &sides[2], CROWD_TARGET);
     b_rounds_fini(sides, 6);
 }
 
-/* Every acquisition is a hand-over while there is a line; of two processes not every one. */
-static void without_holds(ledger *l, redisContext *c) {
-    ring rings[] = {ours(l, c, 3, 1, false), ours(l, c, 21, 1, false), ours(l, c, 67, 3, false)};
+/* With a queue every acquisition is a hand-over; between two processes only some are. */
+static void without_holds(handover_log *l, redisContext *c) {
+    handover_ring rings[] = {our_ring(l, c, 3, 1, false), our_ring(l, c, 21, 1, false),
+                             our_ring(l, c, 67, 3, false)};
     b_side sides[3];
     for (int i = 0; i < 3; i++) {
         rings[i].work.arg = &rings[i];
         sides[i] = (b_side){.round = ring_round, .arg = &rings[i]};
     }
     b_rounds_run(sides, 3, ROUNDS);
-    b_series told[3];
+    b_series notified[3];
     for (int i = 0; i < 3; i++) {
-        told[i] = sides[i].each;
+        notified[i] = sides[i].each;
         sides[i].each = (b_series){0};
     }
     b_section("Time of an acquisition, no holds", "holdfast", "2 clients wait");
-    report("20 clients wait, against 2", &sides[1], &sides[0], CROWD_TARGET);
-    report("200 clients wait, against 2", &sides[2], &sides[0], CROWD_TARGET);
-    b_report_value("  handed over, 2 wait", b_series_median(&told[0]), "", NULL);
-    b_report_value("  handed over, 200 wait", b_series_median(&told[2]), "", NULL);
-    for (int i = 0; i < 3; i++) b_series_fini(&told[i]);
+    report_row("20 clients wait, against 2", &sides[1], &sides[0], CROWD_TARGET);
+    report_row("200 clients wait, against 2", &sides[2], &sides[0], CROWD_TARGET);
+    b_report_value("  handed over, 2 wait", b_series_median(&notified[0]), "", NULL);
+    b_report_value("  handed over, 200 wait", b_series_median(&notified[2]), "", NULL);
+    for (int i = 0; i < 3; i++) b_series_fini(&notified[i]);
     b_rounds_fini(sides, 3);
 }
 
@@ -309,7 +312,7 @@ int main(int argc, char **argv) {
     b_report_begin("handover", argc, argv);
     b_redis_start();
     redisContext *c = b_redis_connect(B_UNIX);
-    ledger *l = b_shared(sizeof *l);
+    handover_log *l = b_shared(sizeof *l);
     hand_overs(l, c);
     without_holds(l, c);
     redisFree(c);

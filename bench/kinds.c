@@ -1,7 +1,7 @@
 /*
- * What each kind of lock costs: a pair without contention, in time, in the server's time and in commands, beside a
- * pair of the mutex in the same run; and the loads that the kinds are there for: many readers of one
- * name, few permits for many threads, several names at once.
+ * The cost of each kind of lock, compared with a mutex in the same run: time, server time and
+ * commands of an uncontended acquire and release. And typical loads of the kinds: many readers of
+ * one name, few permits for many threads, several names at once.
  */
 #include <holdfast.h>
 #include <stdio.h>
@@ -34,43 +34,43 @@ static const kind KINDS[] = {
     {"permits, 1 of 8", {.wait_ms = HF_FOREVER, .kind = HF_PERMITS, .capacity = PERMITS}},
 };
 
-/* One side of a row: what is taken, by whom, and what is counted of it. */
-typedef struct side {
+/* One side of a row: the client, the kind of lock, and the figure to measure. */
+typedef struct kind_side {
     hf_client *client;
     redisContext *c;
     const kind *kind;
     enum { TIME, SERVER_TIME, COMMANDS } figure;
-    bool all, one_by_one; /* several names, at once or not */
-} side;
+    bool all, one_by_one; /* several names, at once or one by one */
+} kind_side;
 
-static void check(hf_result r) {
+static void check_result(hf_result r) {
     if (r != HF_OK) b_fail("%s: %s", hf_result_name(r), hf_error_detail());
 }
 
-static void take_one(const side *s) {
+static void take_one(const kind_side *s) {
     hf_hold *hold;
-    check(hf_acquire(s->client, "bench:kind", &s->kind->options, &hold));
-    check(hf_release(hold));
+    check_result(hf_acquire(s->client, "bench:kind", &s->kind->options, &hold));
+    check_result(hf_release(hold));
 }
 
 static const char *const names[NAMES] = {"bench:a", "bench:b", "bench:c", "bench:d"};
 
-static void take_all(const side *s) {
+static void take_all(const kind_side *s) {
     hf_request requests[NAMES];
     hf_hold *hold;
     for (int i = 0; i < NAMES; i++) requests[i] = (hf_request){.name = names[i]};
-    check(hf_acquire_all(s->client, requests, NAMES, &MUTEX.options, &hold));
-    check(hf_release(hold));
+    check_result(hf_acquire_all(s->client, requests, NAMES, &MUTEX.options, &hold));
+    check_result(hf_release(hold));
 }
 
-static void take_each(const side *s) {
+static void take_each(const kind_side *s) {
     hf_hold *holds[NAMES];
-    for (int i = 0; i < NAMES; i++) check(hf_lock(s->client, names[i], &holds[i]));
-    for (int i = NAMES; i-- > 0;) check(hf_release(holds[i]));
+    for (int i = 0; i < NAMES; i++) check_result(hf_lock(s->client, names[i], &holds[i]));
+    for (int i = NAMES; i-- > 0;) check_result(hf_release(holds[i]));
 }
 
 static void repeat_pair(void *arg) {
-    const side *s = arg;
+    const kind_side *s = arg;
     if (s->all)
         take_all(s);
     else if (s->one_by_one)
@@ -80,7 +80,7 @@ static void repeat_pair(void *arg) {
 }
 
 static double round_of(void *arg, b_series *each) {
-    const side *s = arg;
+    const kind_side *s = arg;
     b_usage_reset(s->c);
     double ns = b_repeat(repeat_pair, arg, PAIRS, each);
     b_usage usage = b_usage_of(s->c, "evalsha");
@@ -88,7 +88,7 @@ static double round_of(void *arg, b_series *each) {
     return s->figure == COMMANDS ? (double)usage.calls / PAIRS : ns;
 }
 
-static void compare(const char *name, side ours, side theirs, int figure) {
+static void compare_sides(const char *name, kind_side ours, kind_side theirs, int figure) {
     ours.figure = theirs.figure = (unsigned)figure;
     b_side sides[] = {{.round = round_of, .arg = &ours}, {.round = round_of, .arg = &theirs}};
     b_rounds_run(sides, 2, ROUNDS);
@@ -106,8 +106,8 @@ static void measure_pairs(hf_client *client, redisContext *c) {
     for (int figure = TIME; figure <= COMMANDS; figure++) {
         b_section(titles[figure], "the kind", "mutex");
         for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
-            compare(KINDS[i].name, (side){.client = client, .c = c, .kind = &KINDS[i]},
-                    (side){.client = client, .c = c, .kind = &MUTEX}, figure);
+            compare_sides(KINDS[i].name, (kind_side){.client = client, .c = c, .kind = &KINDS[i]},
+                          (kind_side){.client = client, .c = c, .kind = &MUTEX}, figure);
     }
 }
 
@@ -115,8 +115,8 @@ static void measure_names(hf_client *client, redisContext *c) {
     static const char *const rows[] = {"time", "server time", "commands"};
     b_section("Four names", "at once", "one by one");
     for (int figure = TIME; figure <= COMMANDS; figure++)
-        compare(rows[figure], (side){.client = client, .c = c, .all = true},
-                (side){.client = client, .c = c, .one_by_one = true}, figure);
+        compare_sides(rows[figure], (kind_side){.client = client, .c = c, .all = true},
+                      (kind_side){.client = client, .c = c, .one_by_one = true}, figure);
 }
 
 /* ---- Many threads ---- */
@@ -125,7 +125,7 @@ static void *open_client(void *arg, int process) {
     hf_client *client;
     (void)arg;
     (void)process;
-    check(hf_open(b_redis_url(B_TCP), NULL, &client));
+    check_result(hf_open(b_redis_url(B_TCP), NULL, &client));
     return client;
 }
 
@@ -136,11 +136,11 @@ static void close_client(void *client, int threads) {
 
 static void turn_of(hf_client *client, const hf_options *options) {
     hf_hold *hold;
-    check(hf_acquire(client, "bench:crowd", options, &hold));
-    check(hf_release(hold));
+    check_result(hf_acquire(client, "bench:crowd", options, &hold));
+    check_result(hf_release(hold));
 }
 
-static void lock(void *client, int thread) {
+static void lock_mutex(void *client, int thread) {
     (void)thread;
     turn_of(client, &MUTEX.options);
 }
@@ -160,12 +160,13 @@ static void take_permit(void *client, int thread) {
     turn_of(client, &KINDS[3].options);
 }
 
-/* One writes, the others read. */
+/* One thread writes, the others read. */
 static void read_or_write(void *client, int thread) {
     turn_of(client, thread == 0 ? &KINDS[1].options : &KINDS[0].options);
 }
 
-static void watch(redisContext *c, const char *name, int processes, void (*turn)(void *, int)) {
+static void measure_load(redisContext *c, const char *name, int processes,
+                         void (*turn)(void *, int)) {
     char text[80];
     b_work work = {.processes = processes,
                    .threads = THREADS / processes,
@@ -191,11 +192,11 @@ static void watch(redisContext *c, const char *name, int processes, void (*turn)
 static void measure_crowds(redisContext *c) {
     b_section("64 threads on one name", "", "");
     for (int processes = 1; processes <= 4; processes *= 4) {
-        watch(c, "mutex", processes, lock);
-        watch(c, "writers", processes, write_shortly);
-        watch(c, "readers", processes, read_shortly);
-        watch(c, "readers and a writer", processes, read_or_write);
-        watch(c, "permits, 8", processes, take_permit);
+        measure_load(c, "mutex", processes, lock_mutex);
+        measure_load(c, "writers", processes, write_shortly);
+        measure_load(c, "readers", processes, read_shortly);
+        measure_load(c, "readers and a writer", processes, read_or_write);
+        measure_load(c, "permits, 8", processes, take_permit);
     }
 }
 

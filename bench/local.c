@@ -1,6 +1,6 @@
 /*
- * What has no other side to be compared with, or no target: what stays in the process, what several
- * threads reach over one connection, and how many commands are sent.
+ * Figures without a comparison or without a target: operations inside the process, throughput of
+ * several threads over one connection, and the number of commands.
  */
 #include <holdfast.h>
 #include <inttypes.h>
@@ -15,7 +15,7 @@
 #define THREADS_MOST 64
 #define CROWD_PAIRS  1600 /* of all threads together */
 #define CROWD_ROUNDS 20
-#define CROWD_TARGET 1.0 /* of 64; of 8 there is none */
+#define CROWD_TARGET 1.0 /* for 64 threads; there is none for 8 */
 #define LOCAL_ROUNDS 21
 
 static hf_client *open_at(const char *url) {
@@ -24,23 +24,23 @@ static hf_client *open_at(const char *url) {
     return client;
 }
 
-static hf_hold *acquire(hf_client *client, const char *name) {
+static hf_hold *acquire_lock(hf_client *client, const char *name) {
     hf_hold *hold;
     if (hf_acquire(client, name, NULL, &hold) != HF_OK) b_fail("%s", hf_error_detail());
     return hold;
 }
 
-static void release(hf_hold *hold) {
+static void release_lock(hf_hold *hold) {
     if (hf_release(hold) != HF_OK) b_fail("%s", hf_error_detail());
 }
 
-static void pair(void *client) {
-    release(acquire(client, "bench:local"));
+static void run_pair(void *client) {
+    release_lock(acquire_lock(client, "bench:local"));
 }
 
 /* ---- In the process ---- */
 
-static void look(void *hold) {
+static void check_held(void *hold) {
     if (!hf_held(hold)) b_fail("the hold was lost");
 }
 
@@ -63,16 +63,16 @@ static uint64_t commands_of(hf_client *client) {
 static void in_the_process(void) {
     b_section("In the process", "holdfast", "");
     hf_client *memory = open_at("memory:"), *client = open_at(b_redis_url(B_UNIX));
-    b_report_value("pair on memory:", median_of(pair, memory, 10000), "ns", NULL);
+    b_report_value("pair on memory:", median_of(run_pair, memory, 10000), "ns", NULL);
 
-    hf_hold *hold = acquire(client, "bench:local");
-    b_report_value("hf_held", median_of(look, hold, 100000), "ns", NULL);
+    hf_hold *hold = acquire_lock(client, "bench:local");
+    b_report_value("hf_held", median_of(check_held, hold, 100000), "ns", NULL);
     uint64_t before = commands_of(client);
-    b_report_value("re-entry pair on Redis", median_of(pair, client, 1000), "ns",
+    b_report_value("re-entry pair on Redis", median_of(run_pair, client, 1000), "ns",
                    "not waited for; the count is posted");
     b_report_value("  commands it posts",
                    (double)(commands_of(client) - before) / (LOCAL_ROUNDS * 1000), "", NULL);
-    release(hold);
+    release_lock(hold);
     hf_close(client);
     hf_close(memory);
 }
@@ -83,10 +83,10 @@ static void commands_per_pair(void) {
     enum { PAIRS = 5000 };
     hf_client *client = open_at(b_redis_url(B_UNIX));
     redisContext *c = b_redis_connect(B_UNIX);
-    pair(client); /* loads the scripts, starts the keeper */
+    run_pair(client); /* loads the scripts, starts the background thread */
     uint64_t before = commands_of(client);
     b_usage_reset(c);
-    for (int i = 0; i < PAIRS; i++) pair(client);
+    for (int i = 0; i < PAIRS; i++) run_pair(client);
     double sent = (double)(commands_of(client) - before) / PAIRS;
     b_usage evalsha = b_usage_of(c, "evalsha");
 
@@ -99,48 +99,48 @@ static void commands_per_pair(void) {
 
 /* ---- Threads ---- */
 
-typedef struct crowd {
-    hf_client *client; /* NULL: plain hiredis, a connection for each thread */
+typedef struct thread_load {
+    hf_client *client; /* NULL: plain hiredis with one connection per thread */
     b_plain *plain;
-    int threads, pairs; /* pairs of each thread */
+    int threads, pairs; /* of each thread */
     pthread_barrier_t start;
-} crowd;
+} thread_load;
 
-typedef struct member {
-    crowd *of;
+typedef struct load_thread {
+    thread_load *of;
     int index;
     pthread_t thread;
-} member;
+} load_thread;
 
 static void name_for(char out[32], const char *kind, int index) {
     snprintf(out, 32, "bench:%s:%d", kind, index);
 }
 
 static void *member_main(void *arg) {
-    const member *m = arg;
-    crowd *c = m->of;
+    const load_thread *m = arg;
+    thread_load *c = m->of;
     char name[32];
     name_for(name, "crowd", m->index);
     pthread_barrier_wait(&c->start);
     for (int i = 0; i < c->pairs; i++) {
         if (c->client)
-            release(acquire(c->client, name));
+            release_lock(acquire_lock(c->client, name));
         else
             b_plain_pair(&c->plain[m->index]);
     }
     return NULL;
 }
 
-/* Pairs a second, of all threads together. */
+/* Pairs per second, of all threads together. */
 static double crowd_round(void *arg, b_series *each) {
-    crowd *c = arg;
-    member members[THREADS_MOST];
+    thread_load *c = arg;
+    load_thread members[THREADS_MOST];
     (void)each;
     pthread_barrier_init(&c->start, NULL, (unsigned)c->threads + 1);
     for (int i = 0; i < c->threads; i++) {
-        members[i] = (member){.of = c, .index = i};
+        members[i] = (load_thread){.of = c, .index = i};
         if (pthread_create(&members[i].thread, NULL, member_main, &members[i]) != 0)
-            b_fail("no thread to be had");
+            b_fail("cannot start a thread");
     }
     pthread_barrier_wait(&c->start);
     int64_t began = b_now();
@@ -169,9 +169,9 @@ static void crowds_of(int threads, const char *title, const char *alone, const c
         name_for(name, "plain", i);
         b_plain_init(&plain[i], B_TCP, name);
     }
-    crowd one = {.client = client, .threads = 1, .pairs = CROWD_PAIRS};
-    crowd many = {.client = client, .threads = threads, .pairs = CROWD_PAIRS / threads};
-    crowd others = {.plain = plain, .threads = threads, .pairs = CROWD_PAIRS / threads};
+    thread_load one = {.client = client, .threads = 1, .pairs = CROWD_PAIRS};
+    thread_load many = {.client = client, .threads = threads, .pairs = CROWD_PAIRS / threads};
+    thread_load others = {.plain = plain, .threads = threads, .pairs = CROWD_PAIRS / threads};
 
     b_side sides[] = {{.round = crowd_round, .arg = &one},
                       {.round = crowd_round, .arg = &many},
@@ -186,7 +186,7 @@ static void crowds_of(int threads, const char *title, const char *alone, const c
     hf_close(client);
 }
 
-static void crowds(void) {
+static void report_threads(void) {
     crowds_of(8, "8 threads, 8 names, TCP", "pairs, against 1 thread", "pairs, against 8 hiredis",
               0);
     crowds_of(64, "64 threads, 64 names, TCP", "pairs of 64, against 1 thread",
@@ -198,6 +198,6 @@ int main(int argc, char **argv) {
     b_redis_start();
     commands_per_pair();
     in_the_process();
-    crowds();
+    report_threads();
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * What the library adds to an uncontended acquire and release: hf_acquire and hf_release on one
- * thread, against plain hiredis that sends the same two commands, made beforehand.
+ * The overhead of the library for an uncontended acquire and release: hf_acquire and hf_release on
+ * one thread, compared with plain hiredis that sends the same two commands, prepared in advance.
  */
 #include <holdfast.h>
 
@@ -25,7 +25,7 @@ static double plain_round(void *arg, b_series *each) {
     return b_repeat(b_plain_pair, arg, PAIRS, each);
 }
 
-static void measure(const char *name, b_transport transport) {
+static void measure_transport(const char *name, b_transport transport) {
     b_plain plain;
     b_plain_init(&plain, transport, "bench:plain");
     hf_client *client;
@@ -47,10 +47,10 @@ int main(int argc, char **argv) {
     b_report_begin("pair", argc, argv);
     b_redis_start();
     b_section("Uncontended pair, one thread", "holdfast", "hiredis");
-    measure("TCP loopback", B_TCP);
-    measure("unix socket", B_UNIX);
+    measure_transport("TCP loopback", B_TCP);
+    measure_transport("unix socket", B_UNIX);
     b_redis_share_core();
-    measure("TCP loopback, on one core", B_TCP);
-    measure("unix socket, on one core", B_UNIX);
+    measure_transport("TCP loopback, on one core", B_TCP);
+    measure_transport("unix socket, on one core", B_UNIX);
     return 0;
 }

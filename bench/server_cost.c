@@ -1,8 +1,7 @@
 /*
- * What a pair costs the server: the time it counts for our two scripts (INFO commandstats), against
- * the plainest re-entrant lock on Redis, which has no token, no number and no server time: the two
- * scripts of the document that the library began from. Both are sent by plain hiredis, so that only
- * the scripts differ.
+ * Server time of a pair, by INFO commandstats: our two scripts compared with the simplest
+ * re-entrant lock on Redis, which has no token, no acquire id and no server time. Plain hiredis
+ * sends both, so that only the scripts differ.
  */
 #include <stdlib.h>
 
@@ -42,35 +41,35 @@ static const char UNLOCK[] = "local function Unlock(key, field)\n"
                              "\n"
                              "return Unlock(KEYS[1], ARGV[1])\n";
 
-/* Our scripts when `ours` is set, else the two commands. */
-typedef struct side {
+/* Our scripts if `ours` is set, otherwise the two commands. */
+typedef struct script_side {
     redisContext *c;
     b_plain *ours;
     b_command lock, unlock;
-} side;
+} script_side;
 
-static void pair(const side *s) {
+static void run_pair(const script_side *s) {
     if (s->ours) {
         b_plain_pair(s->ours);
         return;
     }
-    if (b_command_run(s->c, &s->lock) <= 0) b_fail("the plainest lock was not taken");
-    if (b_command_run(s->c, &s->unlock) != 1) b_fail("the plainest lock was not released");
+    if (b_command_run(s->c, &s->lock) <= 0) b_fail("the simple lock was not taken");
+    if (b_command_run(s->c, &s->unlock) != 1) b_fail("the simple lock was not released");
 }
 
 static double round_of(void *arg, b_series *each) {
-    const side *s = arg;
+    const script_side *s = arg;
     (void)each;
     b_usage_reset(s->c);
-    for (int i = 0; i < PAIRS; i++) pair(s);
+    for (int i = 0; i < PAIRS; i++) run_pair(s);
     b_usage usage = b_usage_of(s->c, "evalsha");
-    if (usage.calls != 2 * PAIRS) b_fail("the server was not ours alone");
+    if (usage.calls != 2 * PAIRS) b_fail("another client used the server");
     return (double)usage.usec * 1000 / PAIRS;
 }
 
-static void measure(b_plain *plain, const char *try_lock, const char *unlock) {
+static void measure_sides(b_plain *plain, const char *try_lock, const char *unlock) {
     const char *key = "distributedLock:bench", *owner = OWNER;
-    side ours = {.c = plain->c, .ours = plain}, seed = {.c = plain->c};
+    script_side ours = {.c = plain->c, .ours = plain}, seed = {.c = plain->c};
     seed.lock =
         b_command_make((const char *[]){"EVALSHA", try_lock, "1", key, owner, "30000", NULL});
     seed.unlock = b_command_make((const char *[]){"EVALSHA", unlock, "1", key, owner, NULL});
@@ -96,7 +95,7 @@ int main(int argc, char **argv) {
     char *try_lock = b_script_load(plain.c, TRY_LOCK), *unlock = b_script_load(plain.c, UNLOCK);
 
     b_section("Server time of a pair", "our scripts", "plainest lock");
-    measure(&plain, try_lock, unlock);
+    measure_sides(&plain, try_lock, unlock);
 
     free(try_lock);
     free(unlock);

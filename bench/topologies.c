@@ -1,8 +1,8 @@
 /*
- * What each way to run servers costs: an uncontended acquire and release, one thread, in proportion to the same
- * on one server over plain TCP. All take turns in one run. All servers run on this machine, so that its
- * cores are shared by as many; between machines what counts is how many round trips there are: as many as with
- * one server, and with `replicas` one more for the acquire.
+ * The cost of each topology: an uncontended acquire and release on one thread, relative to one
+ * server over plain TCP. All take turns in one run. All servers run on this machine and share its
+ * cores. On several machines only the number of round trips counts: the same as with one server,
+ * and with `replicas` one more for the acquire.
  */
 #include <holdfast.h>
 
@@ -19,14 +19,14 @@ enum { SINGLE, TLS, SENTINEL, REPLICAS, QUORUM_3, QUORUM_5, SIDES };
 static const char *const names[SIDES] = {"one server", "TLS",         "Sentinel",
                                          "replicas=1", "quorum of 3", "quorum of 5"};
 
-static void pair(void *arg) {
+static void run_pair(void *arg) {
     hf_hold *hold;
     if (hf_acquire(arg, "bench:topologies", NULL, &hold) != HF_OK || hf_release(hold) != HF_OK)
         b_fail("%s", hf_error_detail());
 }
 
 static double round_of_pairs(void *arg, b_series *each) {
-    return b_repeat(pair, arg, PAIRS, each);
+    return b_repeat(run_pair, arg, PAIRS, each);
 }
 
 static hf_client *open_client(const char *url) {

@@ -5,12 +5,12 @@
 #
 # sets the variable to the generated C files. All paths are absolute.
 #
-# A line `--@ PART` in a script stands for the text of the part PART.lua. Where there is a part
-# PART_cluster.lua, the script has a second text for nodes of a cluster, with that in its place.
+# A line `--@ PART` in a script is replaced by the text of PART.lua. If PART_cluster.lua exists, the
+# script has a second text for nodes of a cluster, which uses that part instead.
 #
-# At build time this same file runs as a script, once for each .lua that changed. The text goes
-# through CMake as hex digits, and into C as character constants: nothing in a script (quotes,
-# backslashes, semicolons, brackets, bytes above 127) can then mean anything to either.
+# At build time this same file runs as a script, once for each changed .lua. The text passes through
+# CMake as hex digits and into C as character constants. So quotes, backslashes, semicolons,
+# brackets and bytes above 127 have no special meaning to either.
 
 set(HF_EMBED_LUA "${CMAKE_CURRENT_LIST_FILE}")
 
@@ -22,8 +22,8 @@ function(hf_embed_lua variable)
         set(output "${CMAKE_CURRENT_BINARY_DIR}/lua/${name}.c")
         add_custom_command(
             OUTPUT "${output}"
-            COMMAND "${CMAKE_COMMAND}" "-DINPUT=${script}" "-DOUTPUT=${output}" "-DPARTS=${embed_PARTS}"
-                -P "${HF_EMBED_LUA}"
+            COMMAND "${CMAKE_COMMAND}" "-DINPUT=${script}" "-DOUTPUT=${output}"
+                "-DPARTS=${embed_PARTS}" -P "${HF_EMBED_LUA}"
             DEPENDS "${script}" ${embed_PARTS} "${HF_EMBED_LUA}"
             COMMENT "Embedding ${name}.lua"
             VERBATIM)
@@ -41,7 +41,7 @@ if(NOT name MATCHES "^[a-z][a-z0-9_]*$")
     message(FATAL_ERROR "${INPUT}: the name of a script becomes part of a C identifier")
 endif()
 
-# Put together beside the output: what is hashed is what is sent.
+# Writes the complete script beside the output. Its hash is the hash of the text that is sent.
 function(put_together suffix whole)
     file(READ "${INPUT}" text)
     foreach(part IN LISTS PARTS PARTS) # twice: a part may include others
@@ -55,7 +55,7 @@ function(put_together suffix whole)
         string(REPLACE "--@ ${part_name}\n" "${part_text}" text "${text}")
     endforeach()
     if(text MATCHES "\n--@ ")
-        message(FATAL_ERROR "${INPUT}: there is no such part")
+        message(FATAL_ERROR "${INPUT}: a line `--@ PART` names a part that does not exist")
     endif()
     file(WRITE "${whole}" "${text}")
 endfunction()

@@ -1,7 +1,7 @@
-# The warnings and the hardening that every target of ours is compiled with.
+# Warnings and hardening for all targets of this project.
 #
-# They are given to each target rather than set for the directory, so that they do not leak into a
-# project that takes Holdfast in with add_subdirectory.
+# They are set per target, not per directory, so that they do not affect a project that includes
+# Holdfast with add_subdirectory.
 
 include(CheckCCompilerFlag)
 include(CheckLinkerFlag)
@@ -12,7 +12,7 @@ if(HOLDFAST_WERROR)
     list(APPEND HF_WARNINGS -Werror)
 endif()
 
-# Not every processor or linker knows all of these.
+# Some processors and linkers do not support all of these.
 set(HF_HARDENING)
 foreach(flag -fstack-protector-strong -fstack-clash-protection -fcf-protection)
     string(MAKE_C_IDENTIFIER "HF_HAS${flag}" known)
@@ -28,7 +28,7 @@ function(hf_set_flags target)
         C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF C_VISIBILITY_PRESET hidden)
     target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
     target_compile_options(${target} PRIVATE ${HF_WARNINGS} ${HF_HARDENING}
-        # Works only in optimised code, and gets in the way of the sanitizers, which build as Debug.
+        # Works only in optimised code, and disturbs the sanitizers, which build as Debug.
         "$<$<CONFIG:Release,RelWithDebInfo,MinSizeRel>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
     get_target_property(type ${target} TYPE)
     if(HF_HAS_RELRO AND type MATCHES "SHARED|EXECUTABLE")

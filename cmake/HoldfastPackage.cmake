@@ -1,5 +1,5 @@
-# Debian packages, by `make package`: the library, what is needed to build against it, and the command.
-# The command brings the library's objects with it, and depends on none of the others.
+# The Debian packages of `make package`: the library, its development files, and the command. The
+# command contains the library, and depends on none of the others.
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME holdfast)
@@ -26,26 +26,28 @@ function(hf_package component name section description)
         DESTINATION "${CMAKE_INSTALL_DATAROOTDIR}/doc/${name}")
 endfunction()
 
-hf_package(lib libholdfast0 libs "locks that hold across machines: the library
+hf_package(lib libholdfast0 libs "distributed locks: the library
 Locks with leases, renewal and fencing tokens, kept in a Redis or Valkey
 server or, for one machine, in a directory.")
-hf_package(dev libholdfast-dev libdevel "locks that hold across machines: to build against
-The headers for C and C++, the static library, manual pages, and how
-pkg-config and CMake find them.")
+hf_package(dev libholdfast-dev libdevel "distributed locks: development files
+The headers for C and C++, the static library, manual pages, and files
+for pkg-config and CMake.")
 hf_package(tool holdfast utils "run a command while holding a lock, across machines
 A flock(1) whose locks may be kept in a Redis or Valkey server that several
 machines share.")
 
-# OpenSSL is loaded when a URL asks for it.
+# OpenSSL is loaded when a URL with TLS is opened.
 set(CPACK_DEBIAN_LIB_PACKAGE_RECOMMENDS libssl3)
 set(CPACK_DEBIAN_TOOL_PACKAGE_RECOMMENDS libssl3)
-# holdfast.pc names hiredis, for those who link the static library.
+# holdfast.pc requires hiredis, for programs that link the static library.
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
     "libholdfast0 (= ${HOLDFAST_PACKAGE_VERSION}), libhiredis-dev")
 set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF)
 
-# Packages of others that link the library need this version or a later one; and the loader's cache is told of it.
-file(WRITE "${PROJECT_BINARY_DIR}/deb/shlibs" "libholdfast 0 libholdfast0 (>= ${PROJECT_VERSION})\n")
+# Packages that link the library need this version or a later one. The trigger updates the cache of
+# the loader.
+file(WRITE "${PROJECT_BINARY_DIR}/deb/shlibs"
+    "libholdfast 0 libholdfast0 (>= ${PROJECT_VERSION})\n")
 file(WRITE "${PROJECT_BINARY_DIR}/deb/triggers" "activate-noawait ldconfig\n")
 set(CPACK_DEBIAN_LIB_PACKAGE_CONTROL_EXTRA
     "${PROJECT_BINARY_DIR}/deb/shlibs;${PROJECT_BINARY_DIR}/deb/triggers")

@@ -1,12 +1,13 @@
-# Manual pages and completions, made of the command's help and of the header (scripts/pages).
+# Manual pages and completions. scripts/pages makes them from the command's help and the header.
 find_program(HOLDFAST_PYTHON python3)
 if(NOT HOLDFAST_PYTHON OR CMAKE_CROSSCOMPILING)
-    message(STATUS "manual pages and completions are left out: they need python3, and to run the command")
+    message(STATUS
+        "manual pages and completions are left out: they need python3 and a command that runs here")
     return()
 endif()
 
-# For packages: pages are compressed then, and there is a changelog as Debian wants it.
-option(HOLDFAST_DEBIAN "Make what goes into Debian packages" OFF)
+# For packages: compressed pages, and a changelog in the format of Debian.
+option(HOLDFAST_DEBIAN "Make the files for Debian packages" OFF)
 set(HOLDFAST_CONTACT "The Holdfast authors <maintainers@holdfast.invalid>")
 set(HOLDFAST_PACKAGE_VERSION "${PROJECT_VERSION}-1")
 if(HOLDFAST_DEBIAN)

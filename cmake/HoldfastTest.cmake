@@ -2,18 +2,21 @@
 #             [LIBS library...] [MANUAL | UNREGISTERED])
 #
 # Builds the cmocka program `name` and registers it with CTest under that name. It can include from
-# src/ and tests/lib, and links the static library, so that it reaches the inside. MANUAL only builds it: a
-# target of the Makefile runs it. UNREGISTERED only builds it, too: the caller registers its tests.
+# src/ and tests/lib, and links the static library, so that it can call internal functions. MANUAL
+# only builds it, for a target of the Makefile. UNREGISTERED only builds it: the caller registers
+# its tests.
 #
-# Labels that mean something: `sanitize-skip` keeps a test from the asan and tsan runs, `tsan-skip`
-# from the tsan run alone; `threads` marks what is there for tsan's sake; `server` what runs a server, and
-# so is run on others, too (scripts/test-servers).
+# Labels:
+#     sanitize-skip   not run with asan and tsan
+#     tsan-skip       not run with tsan
+#     threads         exists for tsan
+#     server          starts a server, so it also runs on other servers (scripts/test-servers)
 
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 
-# A build whose test run excludes labels need not build their programs. HOLDFAST_SKIP_LABELS names
-# the labels; `manual` stands for MANUAL. An excluded program can still be built by name.
+# A build whose test run excludes labels need not build their programs. HOLDFAST_SKIP_LABELS lists
+# the labels; `manual` means MANUAL. An excluded program can still be built by name.
 set(HOLDFAST_SKIP_LABELS "" CACHE STRING "Labels of tests whose programs are not built by default")
 mark_as_advanced(HOLDFAST_SKIP_LABELS)
 
@@ -26,7 +29,7 @@ function(hf_label_target target)
     endforeach()
 endfunction()
 
-# hf_forbid_skipping(test...): a test that CI skips is a test that nobody runs.
+# hf_forbid_skipping(test...): in CI a skipped test counts as failed.
 function(hf_forbid_skipping)
     if(DEFINED ENV{CI})
         set_tests_properties(${ARGN} PROPERTIES FAIL_REGULAR_EXPRESSION "\\[ +SKIPPED +\\]")
@@ -34,12 +37,13 @@ function(hf_forbid_skipping)
 endfunction()
 
 function(hf_add_test)
-    cmake_parse_arguments(PARSE_ARGV 0 test "MANUAL;UNREGISTERED" "NAME;TIMEOUT" "SOURCES;LABELS;ARGS;LIBS")
+    cmake_parse_arguments(PARSE_ARGV 0 test
+        "MANUAL;UNREGISTERED" "NAME;TIMEOUT" "SOURCES;LABELS;ARGS;LIBS")
     if(test_UNPARSED_ARGUMENTS OR NOT test_NAME OR NOT test_SOURCES)
         message(FATAL_ERROR "hf_add_test: needs NAME and SOURCES; `${test_UNPARSED_ARGUMENTS}`?")
     endif()
     if(NOT test_TIMEOUT)
-        set(test_TIMEOUT 180) # far above what any takes: a machine may be slow
+        set(test_TIMEOUT 180) # far more than any test takes: a machine may be slow
     endif()
 
     add_executable(${test_NAME} ${test_SOURCES})

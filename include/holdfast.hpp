@@ -187,12 +187,12 @@ class hold {
   public:
     hold() noexcept = default;
     hold(hold &&other) noexcept
-        : hold_(std::exchange(other.hold_, nullptr)), told_(std::move(other.told_)) {}
+        : hold_(std::exchange(other.hold_, nullptr)), on_lost_(std::move(other.on_lost_)) {}
     hold &operator=(hold &&other) noexcept {
         if (this != &other) {
             (void)end();
             hold_ = std::exchange(other.hold_, nullptr);
-            told_ = std::move(other.told_);
+            on_lost_ = std::move(other.on_lost_);
         }
         return *this;
     }
@@ -246,7 +246,7 @@ class hold {
         std::string text(HF_EXPORT_MAX, '\0');
         detail::check(hf_export(hold_, &text[0], text.size()));
         hold_ = nullptr;
-        told_.reset();
+        on_lost_.reset();
         text.resize(text.find('\0'));
         return text;
     }
@@ -261,7 +261,7 @@ class hold {
     hf_result end() noexcept {
         hf_hold *ended = std::exchange(hold_, nullptr);
         const hf_result result = ended ? hf_release(ended) : HF_NOT_HELD;
-        told_.reset(); /* after the release, when on_lost does not run any more */
+        on_lost_.reset(); /* after the release, when on_lost does not run any more */
         return result;
     }
 
@@ -270,17 +270,18 @@ class hold {
 
   private:
     friend class client;
-    using teller = std::function<void()>;
+    using lost_function = std::function<void()>;
 
     /* on_lost may release the hold, which destroys the function: so a copy runs. */
-    static void tell(hf_hold *, void *arg) noexcept {
-        const std::shared_ptr<teller> told = *static_cast<std::shared_ptr<teller> *>(arg);
-        (*told)();
+    static void call_on_lost(hf_hold *, void *arg) noexcept {
+        const std::shared_ptr<lost_function> on_lost =
+            *static_cast<std::shared_ptr<lost_function> *>(arg);
+        (*on_lost)();
     }
 
     hf_hold *hold_ = nullptr;
     /* Behind a pointer: the address that the library has must not change when the hold moves. */
-    std::unique_ptr<std::shared_ptr<teller>> told_;
+    std::unique_ptr<std::shared_ptr<lost_function>> on_lost_;
 };
 
 /* ---- A client ------------------------------------------------------------------------------- */
@@ -331,9 +332,9 @@ class client {
 
     /* Throws on any result but HF_OK, also on HF_BUSY and HF_TIMEOUT. */
     hold acquire(const std::string &name, const options &how = {}) {
-        hold taken;
-        detail::check(ask(name, how, taken));
-        return taken;
+        hold grant;
+        detail::check(call_acquire(name, how, grant));
+        return grant;
     }
     /* Waits until it is granted. */
     hold lock(const std::string &name) {
@@ -343,23 +344,23 @@ class client {
     }
     /* Empty if another still has it at the end of how.wait; throws on any other failure. */
     hold try_acquire(const std::string &name, const options &how = {}) {
-        hold taken;
-        const hf_result result = ask(name, how, taken);
+        hold grant;
+        const hf_result result = call_acquire(name, how, grant);
         if (!detail::is_taken(result)) detail::check(result);
-        return taken;
+        return grant;
     }
 
     /* Several names, all or none, as one hold. kind, permits and capacity are in the requests. */
     hold acquire_all(const std::vector<request> &all, const options &how = {}) {
-        hold taken;
-        detail::check(ask_all(all, how, taken));
-        return taken;
+        hold grant;
+        detail::check(call_acquire_all(all, how, grant));
+        return grant;
     }
     hold try_acquire_all(const std::vector<request> &all, const options &how = {}) {
-        hold taken;
-        const hf_result result = ask_all(all, how, taken);
+        hold grant;
+        const hf_result result = call_acquire_all(all, how, grant);
         if (!detail::is_taken(result)) detail::check(result);
-        return taken;
+        return grant;
     }
 
     /*
@@ -367,11 +368,11 @@ class client {
      * as acquire does, and HF_LOST. Ending the hold resigns.
      */
     hold campaign(const std::string &name, const std::string &value, const options &how = {}) {
-        hold taken;
+        hold grant;
         const char *c_name = plain(name);
-        const hf_options c = plain(how, taken);
-        detail::check(hf_campaign(get(), c_name, value.data(), value.size(), &c, &taken.hold_));
-        return taken;
+        const hf_options c = plain(how, grant);
+        detail::check(hf_campaign(get(), c_name, value.data(), value.size(), &c, &grant.hold_));
+        return grant;
     }
     /* Who leads; empty if nobody does. */
     leader_info leader(const std::string &name) const {
@@ -383,11 +384,11 @@ class client {
 
     /* Take over a hold that left its process by hold::leave(). */
     hold adopt(const std::string &text, const options &how = {}) {
-        hold taken;
+        hold grant;
         const char *c_text = plain(text, "text");
-        const hf_options c = plain(how, taken);
-        detail::check(hf_adopt(get(), c_text, &c, &taken.hold_));
-        return taken;
+        const hf_options c = plain(how, grant);
+        detail::check(hf_adopt(get(), c_text, &c, &grant.hold_));
+        return grant;
     }
     /* Make an exported hold last at least this long from now; 0: its lease. */
     void extend_exported(const std::string &text, milliseconds lease = milliseconds::zero()) {
@@ -453,7 +454,7 @@ class client {
     }
 
     /* All allocations happen before the request is sent. */
-    static hf_options plain(const options &how, hold &taken) {
+    static hf_options plain(const options &how, hold &grant) {
         hf_options c{};
         c.wait_ms = how.wait.count();
         c.lease_ms = how.lease.count();
@@ -465,21 +466,21 @@ class client {
         c.capacity = how.capacity;
         c.flags = flags(how.renew, how.reentrant, how.fresh_owner);
         if (how.on_lost) {
-            taken.told_ = std::make_unique<std::shared_ptr<hold::teller>>(
-                std::make_shared<hold::teller>(how.on_lost));
-            c.on_lost = hold::tell;
-            c.arg = taken.told_.get();
+            grant.on_lost_ = std::make_unique<std::shared_ptr<hold::lost_function>>(
+                std::make_shared<hold::lost_function>(how.on_lost));
+            c.on_lost = hold::call_on_lost;
+            c.arg = grant.on_lost_.get();
         }
         return c;
     }
 
-    hf_result ask(const std::string &name, const options &how, hold &taken) {
+    hf_result call_acquire(const std::string &name, const options &how, hold &grant) {
         const char *c_name = plain(name);
-        const hf_options c = plain(how, taken);
-        return hf_acquire(get(), c_name, &c, &taken.hold_);
+        const hf_options c = plain(how, grant);
+        return hf_acquire(get(), c_name, &c, &grant.hold_);
     }
 
-    hf_result ask_all(const std::vector<request> &all, const options &how, hold &taken) {
+    hf_result call_acquire_all(const std::vector<request> &all, const options &how, hold &grant) {
         std::vector<hf_request> requests;
         requests.reserve(all.size());
         for (const request &each : all) {
@@ -491,8 +492,8 @@ class client {
             c.flags = flags(true, each.reentrant);
             requests.push_back(c);
         }
-        const hf_options c = plain(how, taken);
-        return hf_acquire_all(get(), requests.data(), requests.size(), &c, &taken.hold_);
+        const hf_options c = plain(how, grant);
+        return hf_acquire_all(get(), requests.data(), requests.size(), &c, &grant.hold_);
     }
 
     std::unique_ptr<hf_client, closer> client_;
@@ -555,22 +556,24 @@ class latch {
  */
 class observer {
   public:
-    using teller = std::function<void(const hf_leader_info *)>;
+    using callback = std::function<void(const hf_leader_info *)>;
+    using teller = callback; /* its name in 0.1 */
 
-    observer(client &store, const std::string &name, teller told) : told_(std::move(told)) {
-        detail::check(
-            hf_observe(store.get(), detail::plain(name, "name"), tell, &told_, &observer_));
+    observer(client &store, const std::string &name, callback on_change)
+        : on_change_(std::move(on_change)) {
+        detail::check(hf_observe(store.get(), detail::plain(name, "name"), call_back, &on_change_,
+                                 &observer_));
     }
     observer(const observer &) = delete;
     observer &operator=(const observer &) = delete;
     ~observer() { hf_unobserve(observer_); }
 
   private:
-    static void tell(const hf_leader_info *leader, void *arg) noexcept {
-        (*static_cast<teller *>(arg))(leader);
+    static void call_back(const hf_leader_info *leader, void *arg) noexcept {
+        (*static_cast<callback *>(arg))(leader);
     }
 
-    teller told_;
+    callback on_change_;
     hf_observer *observer_ = nullptr;
 };
 
@@ -593,18 +596,18 @@ class named_lock {
 
     /* State of this thread's last hold that is not unlocked yet; false or 0 if there is none. */
     bool held() const {
-        return look([](const hold &mine) { return mine.held(); });
+        return query_last([](const hold &mine) { return mine.held(); });
     }
     milliseconds remaining() const {
-        return look([](const hold &mine) { return mine.remaining(); });
+        return query_last([](const hold &mine) { return mine.remaining(); });
     }
     std::uint64_t fence() const {
-        return look([](const hold &mine) { return mine.fence(); });
+        return query_last([](const hold &mine) { return mine.fence(); });
     }
 
     /* Throws unless this thread holds it: HF_LOST, or HF_NOT_HELD. No round trip. */
     void check() const {
-        look([](const hold &mine) { return mine.check(), 0; });
+        query_last([](const hold &mine) { return mine.check(), 0; });
     }
 
   protected:
@@ -612,10 +615,10 @@ class named_lock {
         options how = how_;
         how.kind = as;
         how.wait = wait;
-        hold taken = client_->try_acquire(name_, how);
-        if (!taken) return false;
+        hold grant = client_->try_acquire(name_, how);
+        if (!grant) return false;
         const std::lock_guard<std::mutex> guard(mutex_);
-        mine_.push_back({std::this_thread::get_id(), as, std::move(taken)});
+        mine_.push_back({std::this_thread::get_id(), as, std::move(grant)});
         return true;
     }
 
@@ -651,11 +654,12 @@ class named_lock {
         hold what;
     };
 
-    template <class Look> auto look(Look ask) const -> decltype(ask(std::declval<hold &>())) {
+    template <class Query>
+    auto query_last(Query query) const -> decltype(query(std::declval<hold &>())) {
         const std::lock_guard<std::mutex> guard(mutex_);
         for (auto it = mine_.rbegin(); it != mine_.rend(); ++it)
-            if (it->thread == std::this_thread::get_id()) return ask(it->what);
-        return ask(hold());
+            if (it->thread == std::this_thread::get_id()) return query(it->what);
+        return query(hold());
     }
 
     client *client_;

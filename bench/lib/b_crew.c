@@ -18,12 +18,12 @@
 #define ENTER_NS INT64_C(30000000000)
 #define LOOK_US  500
 
-/* A thread of the crew; each counts in a cache line of its own. */
+/* The counter of one thread, in a cache line of its own. */
 typedef struct hand {
     _Alignas(64) _Atomic uint64_t turns;
 } hand;
 
-/* What all processes see. */
+/* Shared by all processes. */
 typedef struct board {
     atomic_int entered; /* threads */
     atomic_bool stop;
@@ -35,20 +35,20 @@ struct b_crew {
     board *board;
     size_t size;
     pid_t *pids;
-    int go[2]; /* a pipe: they begin when its end is closed */
+    int go[2]; /* a pipe: processes begin when its write end is closed */
 };
 
-/* One process's own. */
-typedef struct member {
+/* One thread of a process. */
+typedef struct crew_thread {
     const b_crew *crew;
     void *inside;
     int process, thread;
     pthread_t id;
-} member;
+} crew_thread;
 
 static void *map_shared(size_t size) {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) b_fail("no shared memory: %s", strerror(errno));
+    if (memory == MAP_FAILED) b_fail("cannot map shared memory: %s", strerror(errno));
     return memory;
 }
 
@@ -65,13 +65,13 @@ double b_sleep(double seconds) {
 /* ---- In a process of the crew ---- */
 
 static void *member_main(void *arg) {
-    const member *m = arg;
+    const crew_thread *m = arg;
     const b_work *work = &m->crew->work;
     board *b = m->crew->board;
     _Atomic uint64_t *turns = &b->hands[m->process * work->threads + m->thread].turns;
     char byte;
     atomic_fetch_add(&b->entered, 1);
-    if (read(m->crew->go[0], &byte, 1) != 0) b_fail("no word to begin came");
+    if (read(m->crew->go[0], &byte, 1) != 0) b_fail("the signal to begin did not arrive");
     while (!atomic_load_explicit(&b->stop, memory_order_relaxed)) {
         work->turn(m->inside, m->thread);
         atomic_fetch_add_explicit(turns, 1, memory_order_relaxed);
@@ -86,12 +86,12 @@ static _Noreturn void process_main(const b_crew *crew, int process) {
     signal(SIGTERM, SIG_DFL);
     close(crew->go[1]);
     void *inside = work->enter(work->arg, process);
-    member *members = calloc((size_t)work->threads, sizeof *members);
+    crew_thread *members = calloc((size_t)work->threads, sizeof *members);
     if (!members) b_fail("out of memory");
     for (int i = 0; i < work->threads; i++) {
-        members[i] = (member){.crew = crew, .inside = inside, .process = process, .thread = i};
+        members[i] = (crew_thread){.crew = crew, .inside = inside, .process = process, .thread = i};
         if (pthread_create(&members[i].id, NULL, member_main, &members[i]) != 0)
-            b_fail("no thread to be had");
+            b_fail("cannot start a thread");
     }
     for (int i = 0; i < work->threads; i++) pthread_join(members[i].id, NULL);
     work->leave(inside, work->threads);
@@ -121,10 +121,10 @@ b_crew *b_crew_start(const b_work *work) {
     crew->board = map_shared(crew->size);
     crew->pids = calloc((size_t)work->processes, sizeof *crew->pids);
     if (!crew->pids) b_fail("out of memory");
-    if (pipe(crew->go) != 0) b_fail("no pipe to be had: %s", strerror(errno));
+    if (pipe(crew->go) != 0) b_fail("cannot make a pipe: %s", strerror(errno));
     for (int i = 0; i < work->processes; i++) {
         crew->pids[i] = fork();
-        if (crew->pids[i] < 0) b_fail("no process to be had: %s", strerror(errno));
+        if (crew->pids[i] < 0) b_fail("cannot start a process: %s", strerror(errno));
         if (crew->pids[i] == 0) process_main(crew, i);
     }
     await_all(crew);

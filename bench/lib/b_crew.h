@@ -1,6 +1,6 @@
 /*
- * A crew: processes, each with threads, that all do the same again and again while the program
- * watches. Whatever goes wrong in one of them ends the program.
+ * A crew: processes with threads that all repeat the same work while the program measures. An error
+ * in any of them ends the program.
  */
 #ifndef B_CREW_H
 #define B_CREW_H
@@ -8,31 +8,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What they do. `arg` is as it was before the fork: what all are to write lies in b_shared. */
+/* The work. `arg` has the contents it had before the fork; shared results belong in b_shared. */
 typedef struct b_work {
     int processes, threads; /* threads of each process */
     void *arg;
-    void *(*enter)(void *arg, int process);  /* in each process, before its threads */
-    void (*turn)(void *inside, int thread);  /* with what enter returned */
-    void (*leave)(void *inside, int number); /* after them; of how many threads */
+    void *(*enter)(void *arg, int process);  /* in each process, before its threads start */
+    void (*turn)(void *inside, int thread);  /* with the value that enter returned */
+    void (*leave)(void *inside, int number); /* after the threads; gets their number */
 } b_work;
 
 typedef struct b_crew b_crew;
 
-/* Returns when all have entered, and begin. */
+/* Returns when all threads have entered; they begin then. */
 b_crew *b_crew_start(const b_work *work);
 
-/* Turns done so far, by all or by one process. */
+/* Turns so far, of all processes or of one. */
 uint64_t b_crew_turns(const b_crew *crew);
 uint64_t b_crew_turns_of(const b_crew *crew, int process);
 
-/* Let each end its turn, wait for all, and free. */
+/* Let each thread finish its turn, wait for all, and free the crew. */
 void b_crew_end(b_crew *crew);
 
-/* Memory that this process shares with those it forks from now on, zeroed; kept to the end. */
+/* Zeroed memory that this process shares with its later forks; it lives until the end. */
 void *b_shared(size_t size);
 
-/* Asleep for so many seconds, from now; how many it really were. */
+/* Sleep this many seconds; returns how many really passed. */
 double b_sleep(double seconds);
 
 #endif

@@ -16,7 +16,7 @@
 #include "b_time.h"
 
 #define START_NS INT64_C(10000000000)
-#define AGE_S    2 /* by when a node is known to be up: its last second is not counted */
+#define AGE_S    2 /* after this a node counts as up: its last second is not counted */
 
 static int ports[B_NODES_MAX], count;
 
@@ -26,12 +26,12 @@ static int free_port(void) {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, length) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &length) != 0)
-        b_fail("no port to be had: %s", strerror(errno));
+        b_fail("cannot find a free port: %s", strerror(errno));
     close(fd);
     return ntohs(address.sin_port);
 }
 
-static void start(int port) {
+static void start_node(int port) {
     const char *binary = getenv("HOLDFAST_TEST_SERVER");
     char text[16];
     snprintf(text, sizeof text, "%d", port);
@@ -45,8 +45,8 @@ static void start(int port) {
     _exit(127);
 }
 
-/* Seconds; -1: it does not answer. */
-static int age(int port) {
+/* Uptime in seconds; -1: it does not answer. */
+static int node_uptime(int port) {
     redisContext *c = redisConnect("127.0.0.1", port);
     redisReply *reply = c && !c->err ? redisCommand(c, "INFO server") : NULL;
     const char *found = reply && reply->str ? strstr(reply->str, "uptime_in_seconds:") : NULL;
@@ -57,10 +57,10 @@ static int age(int port) {
 }
 
 void b_nodes_start(int wanted) {
-    for (count = 0; count < wanted; count++) start(ports[count] = free_port());
+    for (count = 0; count < wanted; count++) start_node(ports[count] = free_port());
     for (int i = 0; i < count; i++) {
         int64_t until = b_now() + START_NS;
-        while (age(ports[i]) < AGE_S) {
+        while (node_uptime(ports[i]) < AGE_S) {
             if (b_now() > until) b_fail("a node does not answer on port %d", ports[i]);
             usleep(10000);
         }

@@ -1,4 +1,4 @@
-/* Further private servers, on TCP alone, that know nothing of each other: the nodes of a quorum. */
+/* Additional private servers, TCP only, that know nothing of each other: the nodes of a quorum. */
 #ifndef B_NODES_H
 #define B_NODES_H
 
@@ -7,7 +7,7 @@
 /* After b_redis_start, from the main thread. They end with the program. */
 void b_nodes_start(int count);
 
-/* A URL of the first so many. Lives until the next call. */
+/* A URL with the first `count` nodes. Lives until the next call. */
 const char *b_nodes_url(int count);
 
 #endif

@@ -9,9 +9,9 @@
 
 #define END "the pair is over"
 
-/* ---- What the library sends ---- */
+/* ---- Commands of the library ---- */
 
-/* The commands are sent again all along the run: none may be too late by then. */
+/* The commands are sent during the whole run, so their lease must not expire. */
 static void pair_of_the_library(b_transport transport, const char *name) {
     hf_client_options options = {.command_timeout_ms = 86400000};
     hf_client *client;
@@ -22,13 +22,15 @@ static void pair_of_the_library(b_transport transport, const char *name) {
     hf_close(client);
 }
 
-/* `1700000000.123456 [0 127.0.0.1:1234] "EVALSHA" "…"`: the words in quotes. */
-static b_command parse(const char *line) {
+/* Reads the quoted words of a line of MONITOR: `1700000000.123456 [0 127.0.0.1:1234] "EVALSHA"
+   "…"`. */
+static b_command parse_command(const char *line) {
     b_command command = {0};
-    if (strchr(line, '\\')) b_fail("a command holds more than plain text: %s", line);
+    if (strchr(line, '\\')) b_fail("a command has more than plain text: %s", line);
     for (const char *from = strchr(line, '"'), *to; from; from = strchr(to + 1, '"')) {
         to = strchr(from + 1, '"');
-        if (!to || command.count == B_ARGS_MAX) b_fail("MONITOR has a form of its own: %s", line);
+        if (!to || command.count == B_ARGS_MAX)
+            b_fail("cannot parse this line of MONITOR: %s", line);
         size_t length = (size_t)(to - from - 1);
         command.args[command.count] = strndup(from + 1, length);
         if (!command.args[command.count]) b_fail("out of memory");
@@ -37,8 +39,8 @@ static b_command parse(const char *line) {
     return command;
 }
 
-/* The two scripts run on the name; the registration of a client is a script on something else. */
-static void capture(redisContext *monitor, const char *name, b_plain *p) {
+/* The two scripts that use the name. The registration of a client is a script on another key. */
+static void capture_commands(redisContext *monitor, const char *name, b_plain *p) {
     char key[128];
     snprintf(key, sizeof key, "{%s}", name);
     b_command *found[] = {&p->acquire, &p->release};
@@ -47,7 +49,7 @@ static void capture(redisContext *monitor, const char *name, b_plain *p) {
         if (redisGetReply(monitor, (void **)&line) != REDIS_OK) b_fail("%s", monitor->errstr);
         bool over = strstr(line->str, END);
         bool ours = strstr(line->str, "] \"EVALSHA\"") && strstr(line->str, key);
-        if (ours && count < 2) *found[count] = parse(line->str);
+        if (ours && count < 2) *found[count] = parse_command(line->str);
         count += ours;
         freeReplyObject(line);
         if (!over) continue;
@@ -58,8 +60,8 @@ static void capture(redisContext *monitor, const char *name, b_plain *p) {
 
 /* ---- The pair ---- */
 
-/* That the two do what they did for the library. */
-static void check(b_plain *p) {
+/* Checks that the two commands do what they did for the library. */
+static void check_pair(b_plain *p) {
     b_command exists = b_command_make((const char *[]){"EXISTS", p->acquire.args[3], NULL});
     (void)b_command_run(p->c, &p->acquire);
     if (b_command_run(p->c, &exists) != 1) b_fail("a lock was not taken by hand");
@@ -70,14 +72,14 @@ static void check(b_plain *p) {
 
 void b_plain_init(b_plain *p, b_transport transport, const char *name) {
     redisContext *monitor = b_redis_connect(B_UNIX);
-    pair_of_the_library(transport, name); /* the first loads the scripts */
+    pair_of_the_library(transport, name); /* the first pair loads the scripts */
     freeReplyObject(redisCommand(monitor, "MONITOR"));
     pair_of_the_library(transport, name);
     p->c = b_redis_connect(transport);
     freeReplyObject(redisCommand(p->c, "ECHO %s", END));
-    capture(monitor, name, p);
+    capture_commands(monitor, name, p);
     redisFree(monitor);
-    check(p);
+    check_pair(p);
 }
 
 void b_plain_fini(b_plain *p) {

@@ -18,7 +18,7 @@
 
 #define START_NS INT64_C(10000000000)
 #define NOT_RUN  127
-#define PORTS    5 /* how many to try: another may take a free one before the server does */
+#define PORTS    5 /* ports to try: another process may take a free one before the server does */
 
 static struct {
     pid_t pid, owner;
@@ -49,7 +49,7 @@ static int free_port(void) {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, length) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &length) != 0)
-        b_fail("no port to be had: %s", strerror(errno));
+        b_fail("cannot find a free port: %s", strerror(errno));
     close(fd);
     return ntohs(address.sin_port);
 }
@@ -64,7 +64,7 @@ static _Noreturn void exec_server(const char *binary) {
     _exit(NOT_RUN);
 }
 
-static bool answers(void) {
+static bool server_answers(void) {
     redisContext *c = redisConnect("127.0.0.1", server.port);
     redisReply *reply = c && !c->err ? redisCommand(c, "PING") : NULL;
     bool well = reply && reply->type == REDIS_REPLY_STATUS;
@@ -78,20 +78,20 @@ static bool await_answer(const char *binary) {
     for (int64_t until = b_now() + START_NS; b_now() < until; usleep(2000)) {
         int status;
         if (waitpid(server.pid, &status, WNOHANG) != server.pid) {
-            if (answers()) return true;
+            if (server_answers()) return true;
             continue;
         }
         server.pid = 0;
         if (!WIFEXITED(status) || WEXITSTATUS(status) != NOT_RUN) return false;
         rmdir(server.dir);
-        b_fail("there is no server to be run as `%s`", binary);
+        b_fail("cannot run a server as `%s`", binary);
     }
     b_fail("the server does not answer");
 }
 
 static void make_dir(void) {
     const char *base = getenv("TMPDIR");
-    if (!base || strlen(base) > 32) base = "/tmp"; /* a socket's path is short */
+    if (!base || strlen(base) > 32) base = "/tmp"; /* the path of a socket must be short */
     snprintf(server.dir, sizeof server.dir, "%s/hf-bench.XXXXXX", base);
     if (!mkdtemp(server.dir)) b_fail("cannot make %s: %s", server.dir, strerror(errno));
     snprintf(server.socket, sizeof server.socket, "%s/socket", server.dir);
@@ -107,7 +107,7 @@ static void start_on_some_port(const char *binary) {
         server.pid = pid;
         if (await_answer(binary)) return;
     }
-    b_fail("%s does not start; its log is %s", binary, server.log);
+    b_fail("%s did not start; its log is %s", binary, server.log);
 }
 
 void b_redis_start(void) {
@@ -130,7 +130,8 @@ void b_redis_share_core(void) {
     cpu_set_t allowed, one;
     CPU_ZERO(&one);
     size_t last = CPU_SETSIZE - 1;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) b_fail("no cores to be known");
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        b_fail("cannot read the list of cores");
     while (last > 0 && !CPU_ISSET(last, &allowed)) last--;
     CPU_SET(last, &one);
     if (sched_setaffinity(server.pid, sizeof one, &one) != 0 ||
@@ -147,7 +148,7 @@ redisContext *b_redis_connect(b_transport transport) {
     return c;
 }
 
-static char *copy(const char *text) {
+static char *copy_text(const char *text) {
     char *made = strdup(text);
     if (!made) b_fail("out of memory");
     return made;
@@ -157,7 +158,7 @@ b_command b_command_make(const char *const *args) {
     b_command command = {0};
     for (; *args; args++) {
         if (command.count == B_ARGS_MAX) b_fail("more than %d arguments", B_ARGS_MAX);
-        command.args[command.count] = copy(*args);
+        command.args[command.count] = copy_text(*args);
         command.lengths[command.count++] = strlen(*args);
     }
     return command;
@@ -168,45 +169,45 @@ void b_command_fini(b_command *command) {
     command->count = 0;
 }
 
-static redisReply *checked(redisContext *c, redisReply *reply) {
+static redisReply *check_reply(redisContext *c, redisReply *reply) {
     if (!reply) b_fail("hiredis: %s", c->errstr);
     if (reply->type == REDIS_REPLY_ERROR) b_fail("the server says: %s", reply->str);
     return reply;
 }
 
 long long b_command_run(redisContext *c, const b_command *command) {
-    redisReply *reply = checked(
+    redisReply *reply = check_reply(
         c, redisCommandArgv(c, command->count, (const char **)command->args, command->lengths));
     const redisReply *first =
         reply->type == REDIS_REPLY_ARRAY && reply->elements ? reply->element[0] : reply;
-    if (first->type != REDIS_REPLY_INTEGER) b_fail("the answer to %s is none", command->args[0]);
+    if (first->type != REDIS_REPLY_INTEGER) b_fail("no valid answer to %s", command->args[0]);
     long long number = first->integer;
     freeReplyObject(reply);
     return number;
 }
 
 char *b_script_load(redisContext *c, const char *text) {
-    redisReply *reply = checked(c, redisCommand(c, "SCRIPT LOAD %s", text));
-    char *sha1 = copy(reply->str);
+    redisReply *reply = check_reply(c, redisCommand(c, "SCRIPT LOAD %s", text));
+    char *sha1 = copy_text(reply->str);
     freeReplyObject(reply);
     return sha1;
 }
 
-/* ---- What the server counts ---- */
+/* ---- Counters of the server ---- */
 
 void b_usage_reset(redisContext *c) {
-    freeReplyObject(checked(c, redisCommand(c, "CONFIG RESETSTAT")));
+    freeReplyObject(check_reply(c, redisCommand(c, "CONFIG RESETSTAT")));
 }
 
 b_usage b_usage_of(redisContext *c, const char *command) {
     char line[64];
     b_usage usage = {0};
-    redisReply *reply = checked(c, redisCommand(c, "INFO commandstats"));
+    redisReply *reply = check_reply(c, redisCommand(c, "INFO commandstats"));
     snprintf(line, sizeof line, "cmdstat_%s:calls=", command);
     const char *at = strstr(reply->str, line);
     if (at &&
         sscanf(at + strlen(line), "%" SCNd64 ",usec=%" SCNd64, &usage.calls, &usage.usec) != 2)
-        b_fail("INFO commandstats has a form of its own");
+        b_fail("cannot parse INFO commandstats");
     freeReplyObject(reply);
     return usage;
 }

@@ -33,45 +33,45 @@ void b_report_begin(const char *bench, int argc, char **argv) {
 
 /* ---- Columns ---- */
 
-/* Columns as a reader counts them: a byte that goes on with a character (10xxxxxx) is none. */
-static int columns(const char *text) {
+/* Columns as a reader counts them: continuation bytes of UTF-8 (10xxxxxx) do not count. */
+static int count_columns(const char *text) {
     int n = 0;
     for (; *text; text++) n += (*text & 0xc0) != 0x80;
     return n;
 }
 
-static void left(const char *text, int width) {
-    printf("%s%*s", text, width > columns(text) ? width - columns(text) : 0, "");
+static void print_left(const char *text, int width) {
+    printf("%s%*s", text, width > count_columns(text) ? width - count_columns(text) : 0, "");
 }
 
-static void right(const char *text, int width) {
-    printf("%*s%s", width > columns(text) ? width - columns(text) : 0, "", text);
+static void print_right(const char *text, int width) {
+    printf("%*s%s", width > count_columns(text) ? width - count_columns(text) : 0, "", text);
 }
 
-/* Three digits that matter, and no more decimals than two. */
-static void figure(char out[64], double value, const char *unit) {
+/* Three significant digits, and at most two decimals. */
+static void format_figure(char out[64], double value, const char *unit) {
     int decimals = fabs(value) >= 1000 ? 0 : fabs(value) >= 100 ? 1 : 2;
     snprintf(out, 64, "%.*f%s%s", decimals, value, *unit ? " " : "", unit);
 }
 
 static void figure_column(double value, const char *unit) {
     char text[64];
-    figure(text, value, unit);
-    right(text, VALUE_WIDTH);
+    format_figure(text, value, unit);
+    print_right(text, VALUE_WIDTH);
 }
 
 void b_section(const char *title, const char *ours, const char *theirs) {
     if (json) return;
     putchar('\n');
-    left(title, NAME_WIDTH);
-    right(ours, VALUE_WIDTH);
-    right(theirs, VALUE_WIDTH);
+    print_left(title, NAME_WIDTH);
+    print_right(ours, VALUE_WIDTH);
+    print_right(theirs, VALUE_WIDTH);
     puts(*theirs ? "   ratio (quartiles)    target" : "");
 }
 
 /* ---- Rows ---- */
 
-static bool met(double value, b_bound bound, double target) {
+static bool is_met(double value, b_bound bound, double target) {
     return bound == B_AT_LEAST ? value >= target : value <= target;
 }
 
@@ -81,12 +81,12 @@ static b_bound bound_of(const b_ratio *r) {
 
 static void text_target(double value, b_bound bound, double target) {
     printf("  %s %.2f  %s", bound == B_AT_LEAST ? "≥" : "≤", target,
-           met(value, bound, target) ? "met" : "missed");
+           is_met(value, bound, target) ? "met" : "missed");
 }
 
 static void text_percentile(const char *name, double ours, double theirs, const char *unit) {
     printf("    ");
-    left(name, NAME_WIDTH - 4);
+    print_left(name, NAME_WIDTH - 4);
     figure_column(ours, unit);
     figure_column(theirs, unit);
     printf("%8.2f\n", ours / theirs);
@@ -95,7 +95,7 @@ static void text_percentile(const char *name, double ours, double theirs, const 
 static void text_ratio(const b_ratio *r, double scale, const char *unit) {
     double ratio = r->ours / r->theirs;
     printf("  ");
-    left(r->name, NAME_WIDTH - 2);
+    print_left(r->name, NAME_WIDTH - 2);
     figure_column(r->ours * scale, unit);
     figure_column(r->theirs * scale, unit);
     printf("%8.2f (%.2f-%.2f)", ratio, r->low, r->high);
@@ -117,7 +117,7 @@ static void json_ratio(const b_ratio *r, double scale, const char *unit) {
                r->theirs_p99 * scale);
     if (r->target > 0)
         printf(",\"target\":%.2f,\"met\":%s", r->target,
-               met(ratio, bound_of(r), r->target) ? "true" : "false");
+               is_met(ratio, bound_of(r), r->target) ? "true" : "false");
     puts("}");
 }
 
@@ -137,7 +137,7 @@ void b_report_value(const char *name, double value, const char *unit, const char
         return;
     }
     printf("  ");
-    left(name, NAME_WIDTH - 2);
+    print_left(name, NAME_WIDTH - 2);
     figure_column(value, unit);
     printf("%s%s\n", note ? "   " : "", note ? note : "");
 }
@@ -150,7 +150,7 @@ void b_report_exact(const char *name, double value, double expected) {
         return;
     }
     printf("  ");
-    left(name, NAME_WIDTH - 2);
+    print_left(name, NAME_WIDTH - 2);
     figure_column(value, "");
     printf("   = %.2f  %s\n", expected, same ? "met" : "missed");
 }
@@ -160,11 +160,11 @@ void b_report_bound(const char *name, double value, const char *unit, b_bound bo
     if (json) {
         printf("{\"bench\":\"%s\",\"name\":\"%s\",\"unit\":\"%s\",\"value\":%.4f,"
                "\"target\":%.2f,\"met\":%s}\n",
-               program, name, unit, value, target, met(value, bound, target) ? "true" : "false");
+               program, name, unit, value, target, is_met(value, bound, target) ? "true" : "false");
         return;
     }
     printf("  ");
-    left(name, NAME_WIDTH - 2);
+    print_left(name, NAME_WIDTH - 2);
     figure_column(value, unit);
     text_target(value, bound, target);
     putchar('\n');

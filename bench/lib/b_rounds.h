@@ -1,6 +1,6 @@
 /*
- * Sides that are compared take turns, in many short rounds: what else the machine does then falls on
- * all of them alike. The figure of a side is the median of its rounds.
+ * The sides of a comparison take turns in many short rounds, so that other load on the machine
+ * affects all of them alike. The figure of a side is the median of its rounds.
  */
 #ifndef B_ROUNDS_H
 #define B_ROUNDS_H
@@ -8,7 +8,7 @@
 #include "b_report.h"
 #include "b_series.h"
 
-/* One round, and its figure. May add to `each` what one repetition took. */
+/* Runs one round and returns its figure. May add the time of each repetition to `each`. */
 typedef double b_round_fn(void *arg, b_series *each);
 
 typedef struct b_side {
@@ -17,14 +17,15 @@ typedef struct b_side {
     b_series rounds, each;
 } b_side;
 
-/* Two rounds of each side that do not count, then as many as asked for; they begin in turns. */
+/* Runs two warm-up rounds of each side, then `rounds` of each. The sides take turns to begin. */
 void b_rounds_run(b_side *sides, size_t count, size_t rounds);
 void b_rounds_fini(b_side *sides, size_t count);
 
-/* The first side in proportion to the second: a row of the report, with quartiles of the rounds. */
+/* A row of the report: the first side relative to the second, with quartiles over the rounds. */
 b_ratio b_rounds_ratio(const b_side *ours, const b_side *theirs);
 
-/* One thing `count` times: ns per repetition; `each` gets ns, and may be NULL. */
+/* Repeats one operation `count` times. Returns ns per repetition; `each` gets ns, and may be
+   NULL. */
 typedef void b_repeat_fn(void *arg);
 double b_repeat(b_repeat_fn *fn, void *arg, size_t count, b_series *each);
 

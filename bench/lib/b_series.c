@@ -23,7 +23,7 @@ void b_series_fini(b_series *s) {
     *s = (b_series){0};
 }
 
-static int compare(const void *a, const void *b) {
+static int compare_doubles(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
@@ -33,7 +33,7 @@ double b_series_quantile(const b_series *s, double share) {
     double *sorted = malloc(s->count * sizeof *sorted);
     if (!sorted) b_fail("out of memory");
     memcpy(sorted, s->values, s->count * sizeof *sorted);
-    qsort(sorted, s->count, sizeof *sorted, compare);
+    qsort(sorted, s->count, sizeof *sorted, compare_doubles);
     double at = share * (double)(s->count - 1);
     size_t below = (size_t)at, above = below + 1 < s->count ? below + 1 : below;
     double value = sorted[below] + (at - (double)below) * (sorted[above] - sorted[below]);

@@ -1,4 +1,4 @@
-/* Figures collected one by one, and what can be said of them together. */
+/* A series of figures and its quantiles. */
 #ifndef B_SERIES_H
 #define B_SERIES_H
 
@@ -13,7 +13,7 @@ void b_series_add(b_series *s, double value);
 void b_series_clear(b_series *s);
 void b_series_fini(b_series *s);
 
-/* The value below which that share of the series lies: 0.5 is the median. 0 when empty. */
+/* The value below which this share of the series lies: 0.5 is the median. 0 if it is empty. */
 double b_series_quantile(const b_series *s, double share);
 double b_series_median(const b_series *s);
 

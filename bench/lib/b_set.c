@@ -28,13 +28,13 @@ static int free_port(void) {
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&address, length) != 0 ||
         getsockname(fd, (struct sockaddr *)&address, &length) != 0)
-        b_fail("no port to be had: %s", strerror(errno));
+        b_fail("cannot find a free port: %s", strerror(errno));
     close(fd);
     return ntohs(address.sin_port);
 }
 
-/* A number out of what a server says to a command, behind a name; -1: it says no such thing. */
-static int ask(int port, const char *command, const char *name) {
+/* A number after a name in a server's answer to a command; -1: it is not there. */
+static int read_number(int port, const char *command, const char *name) {
     redisContext *c = redisConnect("127.0.0.1", port);
     redisReply *reply = c && !c->err ? redisCommand(c, command) : NULL;
     const char *found = reply && reply->str ? strstr(reply->str, name) : NULL;
@@ -44,12 +44,13 @@ static int ask(int port, const char *command, const char *name) {
     return number;
 }
 
-static void await(int port, const char *command, const char *name, int at_least) {
-    for (int64_t until = b_now() + START_NS; ask(port, command, name) < at_least; usleep(10000))
-        if (b_now() > until) b_fail("the server on port %d does not say %s", port, name);
+static void await_number(int port, const char *command, const char *name, int at_least) {
+    for (int64_t until = b_now() + START_NS; read_number(port, command, name) < at_least;
+         usleep(10000))
+        if (b_now() > until) b_fail("the server on port %d does not report %s", port, name);
 }
 
-/* One that is told all by a file of this name in `dir`, and listens on a port. */
+/* Starts a server with a configuration file of this name in `dir`, and a port. */
 __attribute__((format(printf, 2, 3))) static int start(const char *name, const char *format, ...) {
     const char *binary = getenv("HOLDFAST_TEST_SERVER");
     int port = free_port();
@@ -72,7 +73,7 @@ __attribute__((format(printf, 2, 3))) static int start(const char *name, const c
         execlp(binary, binary, path, sentinel ? "--sentinel" : (char *)NULL, (char *)NULL);
         _exit(127);
     }
-    await(port, "INFO server", "uptime_in_seconds:", 0);
+    await_number(port, "INFO server", "uptime_in_seconds:", 0);
     return port;
 }
 
@@ -93,7 +94,7 @@ void b_set_start(const char *certificates) {
     start_tls(certificates);
     int primary = start("primary", "repl-diskless-sync-delay 0\n");
     start("replica", "replicaof 127.0.0.1 %d\n", primary);
-    await(primary, "INFO replication", "connected_slaves:", 1);
+    await_number(primary, "INFO replication", "connected_slaves:", 1);
     int sentinel = start("sentinel", "sentinel monitor mymaster 127.0.0.1 %d 1\n", primary);
     snprintf(sentinel_url, sizeof sentinel_url, "redis+sentinel://127.0.0.1:%d/mymaster", sentinel);
     snprintf(replica_url, sizeof replica_url, "redis://127.0.0.1:%d?replicas=1", primary);

@@ -1,10 +1,11 @@
 /*
- * What grows with the number of locks held, and of waits in line: time and memory, in one process, on
- * the store that a URL names. One line of JSON.
+ * Time and memory as the number of held locks or of waits grows, in one process, on the store of a
+ * URL. Prints one line of JSON.
  *
- *     growth locks URL N SECONDS     N held and renewed: memory of each, and the pair of another name
- *     growth waits URL N SECONDS     N waits of one client for one name: memory of each, and the time
- *                                    from one to the next when they are served and ask again
+ *     growth locks URL N SECONDS     N locks held and renewed: memory of each, and the time of a
+ *                                    pair on another name
+ *     growth waits URL N SECONDS     N waits of one client for one name: memory of each, and the
+ *                                    time from grant to grant when each waits again after its turn
  */
 #include <holdfast.h>
 #include <stdatomic.h>
@@ -19,20 +20,20 @@
 
 #define NAME_ROOM 64
 
-static void fail(const char *what) {
+static void fail_with(const char *what) {
     fprintf(stderr, "growth: %s\n", what);
     exit(1);
 }
 
-static void must(hf_result result) {
-    if (result != HF_OK) fail(hf_error_detail());
+static void check_result(hf_result result) {
+    if (result != HF_OK) fail_with(hf_error_detail());
 }
 
-/* Of this process, in bytes. */
-static long resident(void) {
+/* Memory of this process, in bytes. */
+static long resident_bytes(void) {
     long pages = 0;
     FILE *statm = fopen("/proc/self/statm", "r");
-    if (!statm || fscanf(statm, "%*d %ld", &pages) != 1) fail("cannot read /proc/self/statm");
+    if (!statm || fscanf(statm, "%*d %ld", &pages) != 1) fail_with("cannot read /proc/self/statm");
     fclose(statm);
     return pages * sysconf(_SC_PAGESIZE);
 }
@@ -46,8 +47,8 @@ static int by_size(const void *a, const void *b) {
 
 static void one_pair(hf_client *client, const char *name) {
     hf_hold *hold;
-    must(hf_lock(client, name, &hold));
-    must(hf_release(hold));
+    check_result(hf_lock(client, name, &hold));
+    check_result(hf_release(hold));
 }
 
 static void hold_some(hf_client *client, long from, long to) {
@@ -55,18 +56,18 @@ static void hold_some(hf_client *client, long from, long to) {
     hf_hold *hold;
     for (long i = from; i < to; i++) {
         snprintf(name, sizeof name, "growth:%ld", i);
-        must(hf_lock(client, name, &hold));
+        check_result(hf_lock(client, name, &hold));
     }
 }
 
-static void locks(hf_client *client, long n, double seconds) {
+static void measure_locks(hf_client *client, long n, double seconds) {
     static int64_t took[1 << 20];
     size_t count = 0;
-    memset(took, 0, sizeof took); /* its pages are not to count */
+    memset(took, 0, sizeof took); /* so that its pages are not counted */
     for (int i = 0; i < 100; i++) one_pair(client, "growth:pair");
-    long before = resident();
+    long before = resident_bytes();
     hold_some(client, 0, n);
-    long after = resident();
+    long after = resident_bytes();
     for (int64_t until = b_now() + (int64_t)(seconds * 1e9); b_now() < until && count < 1 << 20;) {
         int64_t begun = b_now();
         one_pair(client, "growth:pair");
@@ -79,46 +80,46 @@ static void locks(hf_client *client, long n, double seconds) {
 
 /* ---- Waits ---- */
 
-typedef struct line {
+typedef struct wait_load {
     hf_client *client;
     atomic_long turns;
     atomic_bool over;
-} line;
+} wait_load;
 
-static void released(hf_result result, void *arg);
+static void on_released(hf_result result, void *arg);
 
-static void acquired(hf_result result, hf_hold *hold, void *arg) {
-    line *l = arg;
+static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
+    wait_load *l = arg;
     if (result != HF_OK) {
-        if (!atomic_load(&l->over)) fail(hf_error_detail());
+        if (!atomic_load(&l->over)) fail_with(hf_error_detail());
         return;
     }
     atomic_fetch_add(&l->turns, 1);
-    must(hf_release_async(hold, released, l));
+    check_result(hf_release_async(hold, on_released, l));
 }
 
-static void ask(line *l) {
-    must(hf_acquire_async(l->client, "growth:line", &(hf_options){.wait_ms = HF_FOREVER}, acquired,
-                          l));
+static void start_wait(wait_load *l) {
+    check_result(hf_acquire_async(l->client, "growth:line", &(hf_options){.wait_ms = HF_FOREVER},
+                                  on_acquired, l));
 }
 
-static void released(hf_result result, void *arg) {
-    line *l = arg;
+static void on_released(hf_result result, void *arg) {
+    wait_load *l = arg;
     if (atomic_load(&l->over)) return;
-    must(result);
-    ask(l);
+    check_result(result);
+    start_wait(l);
 }
 
-static void waits(hf_client *client, hf_client *other, long n, double seconds) {
-    line l = {.client = client};
+static void measure_waits(hf_client *client, hf_client *other, long n, double seconds) {
+    wait_load l = {.client = client};
     hf_hold *hold;
     one_pair(client, "growth:pair");
-    must(hf_lock(other, "growth:line", &hold));
-    ask(&l); /* so that what the first needs is there */
-    long before = resident();
-    for (long i = 1; i < n; i++) ask(&l);
-    long after = resident();
-    must(hf_release(hold));
+    check_result(hf_lock(other, "growth:line", &hold));
+    start_wait(&l); /* allocates what only the first wait needs */
+    long before = resident_bytes();
+    for (long i = 1; i < n; i++) start_wait(&l);
+    long after = resident_bytes();
+    check_result(hf_release(hold));
     usleep(200000);
     long first = atomic_load(&l.turns);
     int64_t begun = b_now();
@@ -126,12 +127,12 @@ static void waits(hf_client *client, hf_client *other, long n, double seconds) {
     long turns = atomic_load(&l.turns) - first;
     int64_t took = b_now() - begun;
     atomic_store(&l.over, true);
-    if (!turns) fail("the lock stood still");
+    if (!turns) fail_with("no acquire was granted");
     printf("{\"n\":%ld,\"p50\":%lld,\"bytes\":%ld}\n", n, (long long)(took / turns),
            n > 1 ? (after - before) / (n - 1) : 0);
 }
 
-/* A lock held on file: is a descriptor. */
+/* On file: each held lock needs a descriptor. */
 static void raise_limit(void) {
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files)) return;
@@ -141,17 +142,17 @@ static void raise_limit(void) {
 
 int main(int argc, char **argv) {
     hf_client *client, *other;
-    if (argc != 5) fail("usage: growth locks|waits URL N SECONDS");
+    if (argc != 5) fail_with("usage: growth locks|waits URL N SECONDS");
     long n = strtol(argv[3], NULL, 10);
     double seconds = strtod(argv[4], NULL);
-    if (n < 1) fail("N is at least 1");
+    if (n < 1) fail_with("N is at least 1");
     raise_limit();
-    must(hf_open(argv[2], NULL, &client));
-    must(hf_open(argv[2], NULL, &other));
+    check_result(hf_open(argv[2], NULL, &client));
+    check_result(hf_open(argv[2], NULL, &other));
     if (!strcmp(argv[1], "locks"))
-        locks(client, n, seconds);
+        measure_locks(client, n, seconds);
     else
-        waits(client, other, n, seconds);
+        measure_waits(client, other, n, seconds);
     fflush(stdout);
-    _exit(0); /* what is held ends with its lease, or with the process */
+    _exit(0); /* held locks end with their lease, or with the process */
 }

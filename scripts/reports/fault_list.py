@@ -1,4 +1,4 @@
-"""The lists of faults (F) and behaviours (B): what each number is, and why a store has no test of it."""
+"""The faults (F) and behaviours (B): what each number is, and why a store has no test of it."""
 
 WHAT = {
     "F1": "the client is paused while the answer to an acquire is under way",
@@ -99,23 +99,30 @@ REASONS = {
     "p": "its locks belong to one process, and end with it",
     "r": "nothing is replicated there",
     "o": "this is about another topology",
-    "g": "`make test-failover` covers it: every holder compares its token with the last one, across kills, stops and "
-         "failovers",
-    "l": "a message is read by the code for a single server, which is tested with a scripted server; that server has "
-         "no `ROLE`, and a front may reorder what it sends over two connections",
-    "h": "the holder measures the lease by its own clock, and the kernel keeps the lock: no server clock is involved",
+    "g": "`make test-failover` covers it: every holder compares its token with the last one, "
+         "across kills, stops and failovers",
+    "l": "a message is read by the code for a single server, which is tested with a scripted "
+         "server; that server has no `ROLE`, and a front may reorder what it sends over two "
+         "connections",
+    "h": "the holder measures the lease by its own clock, and the kernel keeps the lock: no "
+         "server clock is involved",
     "q": "a quorum has no queue of waiters and sends no messages: waiters poll",
-    "m": "a quorum supports only the mutex: readers, permits, latches, leaders, lists and exports are `HF_UNSUPPORTED`",
-    "s": "each node of a quorum is handled by the code for a single server, where it is tested; how the quorum "
-         "copes with such a node is F17, F22, F24, F25",
-    "t": "TLS only wraps the connection; this happens below it or beside it, in the same code as on a single server",
+    "m": "a quorum supports only the mutex: readers, permits, latches, leaders, lists and "
+         "exports are `HF_UNSUPPORTED`",
+    "s": "each node of a quorum is handled by the code for a single server, where it is tested; "
+         "how the quorum copes with such a node is F17, F22, F24, F25",
+    "t": "TLS only wraps the connection; this happens below it or beside it, in the same "
+         "code as on a single server",
     "w": "it is found when the client connects, before the topology matters",
     "d": "`holdfast doctor` examines one server at a time",
-    "k": "there is no background thread to starve: the hold lasts until the process ends or releases it",
+    "k": "there is no background thread to starve: the hold lasts until the process ends or "
+         "releases it",
     "f": "everything is in memory or in a file, which is read whole or not at all",
-    "c": "messages to waiters come from one server, on channels of a name: their order and loss are tested there, and "
-         "that they reach their clients in `cluster_moving` and the conformance suite",
-    "b": "it is counted per client by the same code on every store: tested in memory and on a server",
+    "c": "messages to waiters come from one server, on channels of a name: their order and loss "
+         "are tested there, and that they reach their clients in `cluster_moving` and the "
+         "conformance suite",
+    "b": "it is counted per client by the same code on every store: tested in memory and on a "
+         "server",
 }
 
 _NETWORK = ("F12", "F13", "F15", "F16", "F17", "F18", "F19", "F21", "F51", "F52", "F56")
@@ -147,8 +154,8 @@ def _why():
     put("k", ("F4",), "file")
     put("q", ("F19", "F20", "F52", "F53", "F54", "F55", "F56"), "quorum")
     put("m", ("B16", "B17", "B18", "B31", "B32"), "quorum")
-    put("s", ("F1", "F2", "F4", "F6", "F7", "F8", "F9", "F14", "F15", "F16", "F18", "F21", "F23", "F28", "F29", "F30",
-              "F39", "F40", "F46"), "quorum")
+    put("s", ("F1", "F2", "F4", "F6", "F7", "F8", "F9", "F14", "F15", "F16", "F18", "F21", "F23",
+              "F28", "F29", "F30", "F39", "F40", "F46"), "quorum")
     put("c", ("F19", "F20", "F52", "F53", "F54", "F55", "F56"), "cluster")
     put("o", ("F11",), "single", "tls", "sentinel", "cluster")
     put("g", ("F36",), "single", "tls", "sentinel", "cluster")
@@ -166,7 +173,8 @@ WHY = _why()
 # Tests of faults that do not run through a front, and why.
 NOT_THROUGH = {
     "sentinel": {
-        r"fault_connect: F21_a_name_that_changes.*": "the URL has the names and addresses of the Sentinels there",
+        r"fault_connect: F21_a_name_that_changes.*":
+            "the URL has the names and addresses of the Sentinels there",
         r"fault_errors: F27_(a_release|a_wait_rides|renewals_that_are_refused_go_on|the_errors).*":
             "`READONLY` makes a client ask the Sentinels for another primary, as it should: F32",
         r"fault_messages: F53.*": "the scripted server has no `ROLE`",
@@ -175,14 +183,17 @@ NOT_THROUGH = {
     },
     "tls": {
         r"fault_connect: F21_a_name_that_changes.*": "the name is the front's",
-        r"fault_messages: F53.*": "the scripted server uses two connections, and the front does not keep their order",
+        r"fault_messages: F53.*":
+            "the scripted server uses two connections, and the front does not keep their order",
         r"fault_crowd: .*": "a thousand clients are more than the front can serve in time",
         r"fault_closing: F42_a_child_closes.*": "it counts connections to the server's own port",
     },
     "cluster": {
         r"fault_(closing|connect|crowd|line|loop|messages|replicas|rights): .*":
-            "clients of a cluster subscribe by name, on other channels; a cluster has one database, and other errors",
-        r"fault_latch: (F19|F25_a_latch_set|F27|F47).*": "the same: it waits until a client subscribes",
+            "clients of a cluster subscribe by name, on other channels; a cluster has one "
+            "database, and other errors",
+        r"fault_latch: (F19|F25_a_latch_set|F27|F47).*":
+            "the same: it waits until a client subscribes",
         r"fault_many_names: .*": "names are in several slots there, and are acquired one by one",
         r"fault_errors: F27_(a_loading|a_release_that_is|a_wait_rides|renewals|the_errors).*":
             "`REPLICAOF` is refused there",

@@ -1,10 +1,10 @@
 """faults.py run | page | check: which test covers which fault, on which store.
 
-run    Run every test that names a fault (F…) or a behaviour (B…): all tests of CTest, the conformance suite on
-       the topologies that `make test` only samples, and the tests of faults again through a Sentinel, on a
-       cluster and over TLS. Takes a quarter of an hour.
-page   Write build/reports/FAULTS.md from the sources and from what the last runs printed. Fails if a number has
-       neither a passed test nor a reason on some store.
+run    Run every test that names a fault (F…) or a behaviour (B…): all tests of CTest, the
+       conformance suite on the topologies that `make test` only samples, and the tests of faults
+       again through a Sentinel, on a cluster and over TLS. Takes a quarter of an hour.
+page   Write build/reports/FAULTS.md from the sources and from the output of the last runs. Fails if
+       a number has neither a passed test nor a reason on some store.
 check  Check the same from the sources alone. Runs and writes nothing; part of `make check`.
 """
 import collections
@@ -25,22 +25,23 @@ PAGE = ROOT / "build/reports/FAULTS.md"
 BUILD = ROOT / "build/dev"
 LOGS = BUILD / "faults"
 CTEST_LOG = BUILD / "Testing/Temporary/LastTest.log"
-TITLES = {"memory": "memory", "file": "file", "single": "one server", "tls": "TLS", "sentinel": "Sentinel",
-          "cluster": "cluster", "quorum": "quorum", CORE: "no store"}
+TITLES = {"memory": "memory", "file": "file", "single": "one server", "tls": "TLS",
+          "sentinel": "Sentinel", "cluster": "cluster", "quorum": "quorum", CORE: "no store"}
 AT_ONCE = 3
 
 # Runs that are too long for CTest.
-LONG_RUNS = {"sentinel_failover": "sentinel/sentinel_failover", "conformance-cluster": "conformance/conformance cluster",
-          "conformance-redis-tls": "conformance/conformance redis-tls",
-          "conformance-sentinel": "conformance/conformance sentinel",
-          "conformance-redis-replicas": "conformance/conformance redis-replicas"}
+LONG_RUNS = {"sentinel_failover": "sentinel/sentinel_failover",
+             "conformance-cluster": "conformance/conformance cluster",
+             "conformance-redis-tls": "conformance/conformance redis-tls",
+             "conformance-sentinel": "conformance/conformance sentinel",
+             "conformance-redis-replicas": "conformance/conformance redis-replicas"}
 
 
-# ---- Running -----------------------------------------------------------------------------------------
+# ---- Running ---------------------------------------------------------------------------------
 
 def run_logged(log, command, env=None):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, errors="replace",
-                          timeout=900)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env,
+                          errors="replace", timeout=900)
     return log, done.stdout, done.returncode
 
 
@@ -55,7 +56,8 @@ def through_jobs(certificates):
         if front == "cluster":  # a restarted node refuses clients for two seconds
             env.setdefault("HOLDFAST_TEST_PATIENCE", "3")
         for test in all_tests():
-            if test.program.startswith("fault_") and test.stores == ("single",) and not left_out(front, test):
+            fault = test.program.startswith("fault_") and test.stores == ("single",)
+            if fault and not left_out(front, test):
                 program = str(BUILD / "tests/faults" / test.program)
                 yield f"{test.program}@{front}.log", [program, test.name], env
 
@@ -66,8 +68,10 @@ def run():
         log.unlink()
     failed = subprocess.run(["ctest", "--preset", "dev"], cwd=ROOT).returncode
     with tempfile.TemporaryDirectory(prefix="hf-faults-") as certificates:
-        subprocess.run([TESTS / "tls/certificates", certificates], check=True, stdout=subprocess.DEVNULL)
-        jobs = [(f"{name}.log", str(BUILD / "tests" / command).split(), None) for name, command in LONG_RUNS.items()]
+        subprocess.run([TESTS / "tls/certificates", certificates], check=True,
+                       stdout=subprocess.DEVNULL)
+        jobs = [(f"{name}.log", str(BUILD / "tests" / command).split(), None)
+                for name, command in LONG_RUNS.items()]
         jobs += through_jobs(certificates)
         with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
             for log, text, code in pool.map(lambda job: run_logged(*job), jobs):
@@ -79,7 +83,7 @@ def run():
     return failed
 
 
-# ---- The page ----------------------------------------------------------------------------------------
+# ---- The page --------------------------------------------------------------------------------
 
 def gathered():
     results = Results()
@@ -108,7 +112,8 @@ def matrix(tests, results):
     yield "| | | " + " | ".join(TITLES[store] for store in (*STORES, CORE)) + " |"
     yield "|---|---|" + "---|" * (len(STORES) + 1)
     for number, what in fault_list.WHAT.items():
-        cells = [cell(number, store, passed, failed) for store in STORES] + [str(passed[number, CORE] or "")]
+        cells = [cell(number, store, passed, failed) for store in STORES]
+        cells.append(str(passed[number, CORE] or ""))
         yield f"| [{number}](#{number.lower()}) | {what} | " + " | ".join(cells) + " |"
 
 
@@ -132,7 +137,8 @@ def sections(tests, results):
 
 def reasons():
     used = set(fault_list.WHY.values())
-    return [f"- **{letter}**: {text}." for letter, text in fault_list.REASONS.items() if letter in used]
+    return [f"- **{letter}**: {text}."
+            for letter, text in fault_list.REASONS.items() if letter in used]
 
 
 def fronts():
@@ -145,20 +151,21 @@ INTRO = """# Faults and behaviours, and their tests
 
 `make faults` writes this file from the tests and from what they printed.
 
-Everything that can go wrong with a lease-based lock has a number (F). So has everything a lock does when nothing
-goes wrong (B). The name of a test begins with the numbers that it covers. The table counts the tests that passed,
-by store and topology. A letter is the reason why there is no test.
+Everything that can go wrong with a lease-based lock has a number (F). So has everything a lock does
+when nothing goes wrong (B). The name of a test begins with the numbers that it covers. The table
+counts the tests that passed, by store and topology. A letter is the reason why there is no test.
 
 A test runs where it applies:
 
 - The conformance suite runs on every store.
-- The tests of faults run on one server, and again through a Sentinel, on a cluster of one node, and over TLS
-  (`tests/faults/front.h`).
+- The tests of faults run on one server, and again through a Sentinel, on a cluster of one node, and
+  over TLS (`tests/faults/front.h`).
 - A topology that adds faults of its own has tests of its own.
 - *No store*: a part of the library under virtual time.
 
-Four more kinds of run cover many faults at once and are not counted: the simulator (`make sim`), failing servers
-(`make test-failover`), lost updates (`make lost-updates`) and the model (`make model`).
+Four more kinds of run cover many faults at once and are not counted: the simulator (`make sim`),
+failing servers (`make test-failover`), lost updates (`make lost-updates`) and the
+model (`make model`).
 """
 
 
@@ -179,7 +186,7 @@ def page():
     return bool(rows)
 
 
-# ---- The check ---------------------------------------------------------------------------------------
+# ---- The check -------------------------------------------------------------------------------
 
 def stores_by_source(test):
     """The stores that a test runs on, with the fronts that `run` puts before it."""
@@ -191,7 +198,8 @@ def stores_by_source(test):
 
 def complaints():
     tests = all_tests()
-    covered = {(number, store) for test in tests for number in test.numbers for store in stores_by_source(test)}
+    covered = {(number, store)
+               for test in tests for number in test.numbers for store in stores_by_source(test)}
     named = {number for number, _ in covered}
     for number in sorted(named - set(fault_list.WHAT)):
         yield f"tests name {number}, which is not in the list"
@@ -211,7 +219,8 @@ def complaints():
 
 def check():
     found = list(complaints())
-    print("\n".join(found[:20]) or f"{len(all_tests())} tests cover {len(fault_list.WHAT)} faults and behaviours")
+    good = f"{len(all_tests())} tests cover {len(fault_list.WHAT)} faults and behaviours"
+    print("\n".join(found[:20]) or good)
     return bool(found)
 
 

@@ -1,11 +1,15 @@
-"""The results of tests, read from their output: {(program, name): {store: "ok" | "FAILED" | "skipped"}}."""
+"""The results of tests, read from their output.
+
+{(program, name): {store: "ok" | "FAILED" | "skipped"}}
+"""
 import re
 
 from fault_list import NOT_THROUGH
 from sources import CONFORMANCE, NAME, stores_of
 
 CMOCKA = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\w+)$", re.M)
-UNITTEST = re.compile(r"^(test_\w+) \(__main__\.\w*?(?:_(file|redis)|_)?(?:\.\w+)?\)(?:\n[^\n]*?)? \.\.\. (?:[^\n]*? )?"
+UNITTEST = re.compile(r"^(test_\w+) \(__main__\.\w*?(?:_(file|redis)|_)?(?:\.\w+)?\)"
+                      r"(?:\n[^\n]*?)? \.\.\. (?:[^\n]*? )?"
                       r"(ok|FAIL|ERROR|skipped|expected failure)\b", re.M)
 WORDS = {"OK": "ok", "FAILED": "FAILED", "SKIPPED": "skipped"}
 
@@ -28,16 +32,19 @@ class Results:
 
     def add_through(self, program, text, front):
         """Only tests whose clients connected through that front count."""
-        for name, said in re.findall(r"^\[ RUN +\] (\w+)\n(.*?)^\[ +(?:OK|FAILED)", text, re.M | re.S):
-            unfit = any(re.fullmatch(pattern, f"{program}: {name}") for pattern in NOT_THROUGH[front])
-            if unfit or f"through: {front}" not in said:
+        runs = re.findall(r"^\[ RUN +\] (\w+)\n(.*?)^\[ +(?:OK|FAILED)", text, re.M | re.S)
+        for name, printed in runs:
+            title = f"{program}: {name}"
+            unfit = any(re.fullmatch(pattern, title) for pattern in NOT_THROUGH[front])
+            if unfit or f"through: {front}" not in printed:
                 text = re.sub(rf"^\[ +\w+ +\] {name}$", "", text, flags=re.M)
         self.add_cmocka(program, text, (front,))
 
     def add_unittest(self, program, text):
         stores = {"file": "file", "redis": "single", "": "single"}
         for name, kind, result in UNITTEST.findall(text):
-            self.add(program, name, (stores[kind],), result if result in ("ok", "skipped") else "FAILED")
+            known = result if result in ("ok", "skipped") else "FAILED"
+            self.add(program, name, (stores[kind],), known)
 
     def add_output(self, test, text):
         """The output of a test, by its name in CTest."""

@@ -1,6 +1,7 @@
-"""The tests, read from their sources: program, name, the numbers that it covers, the stores it runs on.
+"""The tests, read from their sources: program, name, covered numbers and stores of each.
 
-The name of a test begins with the numbers that it covers: F28_…, B08_F24_…, test_F49_…. Nothing is built or run.
+The name of a test begins with the numbers that it covers: F28_…, B08_F24_…, test_F49_…. Nothing is
+built or run.
 """
 import ast
 import pathlib
@@ -71,7 +72,7 @@ def stores_of(title):
     return stores + ((owner,) if stores == ("tls",) and owner in STORES else ())
 
 
-# ---- The conformance suite: what a case needs, and what a store has ---------------------------------
+# ---- The conformance suite: what a case needs, and what a store has --------------------------
 
 def flags(expression):
     return set(re.findall(r"CF_\w+", expression))
@@ -96,10 +97,11 @@ def conformance_tests():
             yield Test("conformance", name, numbers_of(name), tuple(s for s in STORES if s in on))
 
 
-# ---- The others -------------------------------------------------------------------------------------
+# ---- The others ------------------------------------------------------------------------------
 
 def program_tests():
-    for folder in ("cluster", "cpp", "faults", "file", "redis", "sentinel", "tls", "topology", "unit"):
+    for folder in ("cluster", "cpp", "faults", "file", "redis", "sentinel", "tls", "topology",
+                   "unit"):
         for path in sorted((TESTS / folder).glob("*.c*")):
             program = folder if folder == path.stem else f"{PREFIX.get(folder, folder)}_{path.stem}"
             for name in names_in(path.read_text()) if path.suffix != ".txt" else ():

@@ -1,7 +1,8 @@
-"""The examples for cron, systemd, Kubernetes, CI and tokens: outside.py HOLDFAST
+"""Tests of the examples for cron, systemd, Kubernetes, CI and tokens.
 
-The commands in them are run as they stand, with the store, the scripts and the hosts of a test in place of those that
-were made up.
+    outside.py HOLDFAST
+
+Their commands run unchanged, except that store, scripts and hosts are those of the test.
 """
 import configparser
 import os
@@ -32,7 +33,7 @@ class Case(unittest.TestCase):
                     "HOLDFAST_URL": "memory:"}
 
     def script(self, name):
-        """A stand-in that notes that it ran, with its arguments and whether it was under a lock."""
+        """A replacement that records its arguments, if it runs under a lock."""
         path = self.dir / pathlib.Path(name).name
         path.write_text(f'#!/bin/sh\n[ -n "$HOLDFAST_FENCE" ] && echo "$0 $*" >>{self.dir}/ran\n')
         path.chmod(0o755)
@@ -43,8 +44,8 @@ class Case(unittest.TestCase):
         at = next(i for i, word in enumerate(words) if i and re.match(r"\.?/", word))
         self.assertIn("holdfast", words[0])
         words = ["holdfast", *words[1:at], self.script(words[at]), *words[at + 1:]]
-        ended = subprocess.run(words, env=self.env, cwd=self.dir, stdin=subprocess.DEVNULL, text=True,
-                               capture_output=True, timeout=PATIENCE)
+        ended = subprocess.run(words, env=self.env, cwd=self.dir, stdin=subprocess.DEVNULL,
+                               text=True, capture_output=True, timeout=PATIENCE)
         self.assertEqual((0, ""), (ended.returncode, ended.stderr), words)
         ran = (self.dir / "ran").read_text().split()
         (self.dir / "ran").unlink()
@@ -112,7 +113,8 @@ class Jobs(Case):
             (self.dir / name).chmod(0o755)
         for line in lines:
             words = shlex.split(line.replace("redis://locks", "memory:"))
-            ended = subprocess.run(words, env=self.env, capture_output=True, text=True, timeout=PATIENCE)
+            ended = subprocess.run(words, env=self.env, capture_output=True, text=True,
+                                   timeout=PATIENCE)
             self.assertEqual((0, ""), (ended.returncode, ended.stderr), line)
 
     def test_a_script_that_runs_itself_under_its_lock(self):
@@ -146,13 +148,14 @@ class Sql(unittest.TestCase):
     def guard(self, token):
         return self.changed_by("pass_guard", name="orders", token=token)
 
-    def test_who_comes_with_an_old_token_changes_nothing(self):
+    def test_a_write_with_an_old_token_changes_nothing(self):
         token = 1794805158885882
         self.assertEqual(1, self.bill(token, "billed"))
         self.assertEqual(1, self.bill(token, "sent"))  # the same holder again
         self.assertEqual(1, self.bill(token + 1, "paid"))
         self.assertEqual(0, self.bill(token, "billed"))
-        self.assertEqual(("paid", token + 1), self.db.execute("SELECT state, fence FROM orders").fetchone())
+        row = self.db.execute("SELECT state, fence FROM orders").fetchone()
+        self.assertEqual(("paid", token + 1), row)
 
     def test_a_guard_for_many_rows(self):
         for token, passes in ((5, 1), (5, 1), (7, 1), (6, 0), (7, 1)):
@@ -166,8 +169,8 @@ class Server(Case):
     def setUp(self):
         super().setUp()
         self.server = subprocess.Popen(
-            [sys.executable, "-B", str(EXAMPLES / "tokens" / "server.py"), "0"], stdout=subprocess.PIPE,
-            text=True)
+            [sys.executable, "-B", str(EXAMPLES / "tokens" / "server.py"), "0"],
+            stdout=subprocess.PIPE, text=True)
         self.addCleanup(self.stop)
         self.url = self.server.stdout.readline().strip() + "/orders/42"
 
@@ -176,7 +179,7 @@ class Server(Case):
         self.server.wait()
         self.server.stdout.close()
 
-    def ask(self, method, value=None, token=None):
+    def request(self, method, value=None, token=None):
         headers = {} if token is None else {"Fence-Token": str(token)}
         request = urllib.request.Request(self.url, data=value, method=method, headers=headers)
         try:
@@ -186,23 +189,25 @@ class Server(Case):
             with error:
                 return error.code, error.read(), error.headers.get("Fence-Token")
 
-    def test_who_comes_with_an_old_token_changes_nothing(self):
-        self.assertEqual(404, self.ask("GET")[0])
-        self.assertEqual((200, b"written\n", "7"), self.ask("PUT", b"billed", 7))
-        self.assertEqual(200, self.ask("PUT", b"sent", 7)[0])
-        self.assertEqual(200, self.ask("PUT", b"paid", 9)[0])
-        self.assertEqual((412, b"a later holder has been here\n", "9"), self.ask("PUT", b"billed", 8))
-        self.assertEqual((200, b"paid", "9"), self.ask("GET"))
+    def test_a_write_with_an_old_token_changes_nothing(self):
+        self.assertEqual(404, self.request("GET")[0])
+        self.assertEqual((200, b"written\n", "7"), self.request("PUT", b"billed", 7))
+        self.assertEqual(200, self.request("PUT", b"sent", 7)[0])
+        self.assertEqual(200, self.request("PUT", b"paid", 9)[0])
+        self.assertEqual((412, b"a later holder has been here\n", "9"),
+                         self.request("PUT", b"billed", 8))
+        self.assertEqual((200, b"paid", "9"), self.request("GET"))
 
     def test_a_write_without_a_token_is_refused(self):
         for token in (None, "", "x", "-1", "1.5"):
-            self.assertEqual(428, self.ask("PUT", b"billed", token)[0], token)
-        self.assertEqual(413, self.ask("PUT", b"x" * 70000, 1)[0])
-        self.assertEqual(404, self.ask("GET")[0])
+            self.assertEqual(428, self.request("PUT", b"billed", token)[0], token)
+        self.assertEqual(413, self.request("PUT", b"x" * 70000, 1)[0])
+        self.assertEqual(404, self.request("GET")[0])
 
     def test_holders_one_after_another(self):
-        """Each under a lock, with the token it finds in its environment; the first comes again, late."""
-        code = (f"import os, urllib.request as u; token = os.environ['HOLDFAST_FENCE']; print(token); "
+        """Two holders write with their tokens. A late write of the first one is refused."""
+        code = ("import os, urllib.request as u; "
+                "token = os.environ['HOLDFAST_FENCE']; print(token); "
                 f"u.urlopen(u.Request({self.url!r}, b'by ' + token.encode(), "
                 "{'Fence-Token': token}, method='PUT'), timeout=20).read()")
         tokens = []
@@ -213,8 +218,8 @@ class Server(Case):
             self.assertEqual((0, ""), (ended.returncode, ended.stderr))
             tokens.append(int(ended.stdout))
         self.assertGreater(tokens[1], tokens[0])
-        self.assertEqual(412, self.ask("PUT", b"late", tokens[0])[0])
-        self.assertEqual((200, b"by %d" % tokens[1], str(tokens[1])), self.ask("GET"))
+        self.assertEqual(412, self.request("PUT", b"late", tokens[0])[0])
+        self.assertEqual((200, b"by %d" % tokens[1], str(tokens[1])), self.request("GET"))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Find the text that a planted bug replaces, whatever its spacing: the formatter may move line ends."""
+"""Find the text that a planted bug replaces; white space may differ, as formatters change it."""
 
 import re
 
@@ -14,5 +14,5 @@ def pattern(text):
 
 
 def places(anchor, text):
-    """Where it stands: a list of (begin, end)."""
+    """Each occurrence in the text: a list of (begin, end)."""
     return [match.span() for match in re.finditer(pattern(anchor), text)]

@@ -1,8 +1,9 @@
-"""Say what the server $HOLDFAST_TEST_SERVER lacks that some tests need, as $HOLDFAST_TEST_LACKS is to have it:
+"""Print which abilities the server $HOLDFAST_TEST_SERVER lacks, for $HOLDFAST_TEST_LACKS:
 
     probe_server.py STEPPED        the library of tests/faults/stepped.c
 
-`tls`: it was built without. `preload`: a library that steps its clock cannot be loaded into it, as it is static.
+`tls`: it was built without TLS.
+`preload`: it is linked statically, so a library that steps its clock cannot be loaded into it.
 """
 import os
 import pathlib
@@ -20,16 +21,19 @@ HOUR_S = 3600
 
 
 def has_tls(directory):
-    """That it knows the options says nothing: some refuse them only when they would have to listen."""
-    subprocess.run([TESTS / "tls" / "certificates", directory], check=True, stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL)
+    """Start it with TLS: some servers know the options, and fail only when they have to listen."""
+    subprocess.run([TESTS / "tls" / "certificates", directory], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     log, port = directory / "log", kit.free_port()
     with open(log, "wb") as out:
         server = kit.start_server(
-            [kit.SERVER, "--port", "0", "--tls-port", str(port), "--bind", "127.0.0.1", "--dir", str(directory),
-             "--tls-cert-file", str(directory / "good.crt"), "--tls-key-file", str(directory / "good.key"),
-             "--tls-ca-cert-file", str(directory / "ca.crt")], stdin=subprocess.DEVNULL, stdout=out, stderr=out)
-    kit.until(lambda: server.poll() is not None or b"eady to accept connections" in log.read_bytes(),
+            [kit.SERVER, "--port", "0", "--tls-port", str(port), "--bind", "127.0.0.1",
+             "--dir", str(directory), "--tls-cert-file", str(directory / "good.crt"),
+             "--tls-key-file", str(directory / "good.key"),
+             "--tls-ca-cert-file", str(directory / "ca.crt")],
+            stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    ready = b"eady to accept connections"
+    kit.until(lambda: server.poll() is not None or ready in log.read_bytes(),
               lambda: f"{kit.SERVER}: {log.read_text()[-2000:]}")
     ended = server.poll() is not None
     server.kill()
@@ -49,8 +53,10 @@ def can_be_stepped(directory, stepped):
 
 
 def main(stepped):
-    with tempfile.TemporaryDirectory(prefix="hf-", dir="/tmp") as name:  # a socket's path is short
-        able = {"tls": has_tls(pathlib.Path(name)), "preload": can_be_stepped(pathlib.Path(name), stepped)}
+    # In /tmp, because the path of a socket must be short.
+    with tempfile.TemporaryDirectory(prefix="hf-", dir="/tmp") as name:
+        able = {"tls": has_tls(pathlib.Path(name)),
+                "preload": can_be_stepped(pathlib.Path(name), stepped)}
     print(*(ability for ability in able if not able[ability]))
 
 

@@ -1,4 +1,4 @@
-/* That allocations and descriptors fail where t_alloc.h and t_sys.h say, and nowhere else. */
+/* Tests of t_alloc and t_sys: the chosen calls fail, and no others do. */
 #include "t.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-/* Kept from the optimiser, which may drop an allocation that nobody looks at. */
+/* Volatile, because the optimiser may remove an allocation whose result is not used. */
 static _Thread_local void *volatile sink;
 
 static bool try_malloc(void) {
@@ -77,7 +77,7 @@ static void test_every_allocator_is_reached(void **state) {
     free(text);
 }
 
-/* Three allocations, of which it can do without the second. */
+/* Makes three allocations. It tolerates a failure of the second. */
 static void take_three(void *arg) {
     int *runs = arg;
     ++*runs;
@@ -92,7 +92,8 @@ static void test_each(void **state) {
     (void)state;
     int runs = 0;
     assert_int_equal(t_alloc_each(take_three, &runs, 100), 3);
-    /* 1 that counts; then, once and for good, calls 1 to 3 and one run that meets no failure. */
+    /* One run that only counts. Then, for `once` and for `forever`: calls 1 to 3, and one run
+       without a failure. */
     assert_int_equal(runs, 1 + 4 + 4);
     assert_true(try_malloc());
 }
@@ -111,14 +112,15 @@ static void test_counts_over_threads_but_not_the_helpers(void **state) {
     assert_int_equal(t_alloc_each(run_threads, NULL, 100), 4);
 }
 
-static void insist(void *arg) {
+static void assert_no_failure(void *arg) {
     (void)arg;
     assert_true(try_malloc());
 }
 
-/* The assertion leaves the driver by a jump; what had been failed is told as the process ends. */
+/* The failed assertion jumps out of the driver. The process reports the injected failure at
+   exit. */
 static int leave_each(void *arg) {
-    t_alloc_each(insist, arg, 100);
+    t_alloc_each(assert_no_failure, arg, 100);
     return 0;
 }
 
@@ -144,8 +146,8 @@ static int each_without_end(void *arg) {
 
 static void test_failures_are_told(void **state) {
     (void)state;
-    t_proc_expect_failure(leave_each, NULL, "left while allocation 1 failed");
-    t_proc_expect_failure(each_of_nothing, NULL, "is it linked as it must be?");
+    t_proc_expect_failure(leave_each, NULL, "ended while allocation 1 failed");
+    t_proc_expect_failure(each_of_nothing, NULL, "is the test linked with hf_testalloc?");
     t_proc_expect_failure(each_without_end, NULL, "more than 20 calls (allocation)");
 }
 
@@ -197,7 +199,7 @@ static void test_descriptors_and_threads(void **state) {
     assert_int_equal(tally.failures, 6 + (6 + 5 + 4 + 3 + 2 + 1));
 }
 
-/* The helpers work while everything fails, and what they use is not counted. */
+/* The test library's helpers work while every call fails, and their own calls are not counted. */
 static void test_helpers_are_exempt(void **state) {
     (void)state;
     t_redis *redis = t_redis_start(NULL);
@@ -215,7 +217,7 @@ static void test_helpers_are_exempt(void **state) {
     assert_int_equal(t_sys_count(), 0);
 }
 
-/* hiredis' own allocations fail too where it is linked statically; a reply is then not made. */
+/* Allocations of hiredis fail too where it is linked statically. It then returns no reply. */
 static void test_hiredis(void **state) {
     (void)state;
     t_redis *redis = t_redis_start(NULL);

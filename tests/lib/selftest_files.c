@@ -1,4 +1,4 @@
-/* The tests of t_files and t_queue. */
+/* Tests of t_files and t_queue. */
 #include "t.h"
 
 #include <dirent.h>
@@ -144,7 +144,7 @@ static void each_of_two_calls_fails_once_and_from_then_on(void **state) {
     close(fd);
 }
 
-/* ---- t_queue ---------------------------------------------------------------------------------- */
+/* ---- t_queue --------------------------------------------------------------------------------- */
 
 static void a_line_is_seen_from_outside(void **state) {
     static const int64_t tickets[] = {7, 0, 1000000, 8};

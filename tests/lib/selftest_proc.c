@@ -1,4 +1,4 @@
-/* That children, threads, waiting and failing behave as t_proc.h, t_time.h and t_fail.h say. */
+/* Tests of t_proc, t_time and t_fail: children, threads, waiting and failing. */
 #include "t.h"
 
 #include <stdatomic.h>
@@ -34,9 +34,9 @@ static void check_on_thread(int index, void *arg) {
     T_CHECK(getpid() == 1);
 }
 
-/* ThreadSanitizer lets a child start threads only if its parent had none, as here. */
+/* ThreadSanitizer lets a child start threads only if its parent has none. This parent has none. */
 static int fail_on_thread(void *arg) {
-    (void)prctl(PR_SET_DUMPABLE, 0); /* no core file of an expected abort */
+    (void)prctl(PR_SET_DUMPABLE, 0); /* an expected abort leaves no core file */
     t_threads_run(1, check_on_thread, arg, 5000);
     return 0;
 }
@@ -58,13 +58,13 @@ static int print_much(void *arg) {
     return 0;
 }
 
-static int succeed(void *arg) {
+static int end_with_success(void *arg) {
     (void)arg;
     return 0;
 }
 
 static int expect_failure_of_success(void *arg) {
-    t_proc_expect_failure(succeed, arg, "anything");
+    t_proc_expect_failure(end_with_success, arg, "anything");
     return 0;
 }
 
@@ -80,9 +80,9 @@ static void test_child_failure_stays_in_child(void **state) {
     (void)state;
     t_proc_expect_failure(fail_by_assert, NULL, "0x1 != 0x2");
     t_proc_expect_failure(fail_by_t_fail, NULL, "FAILED: the number is 17");
-    t_proc_expect_failure(fail_by_waiting, NULL, "in vain for: getpid() == 1");
-    t_proc_expect_failure(fail_on_thread, NULL, "does not hold: getpid() == 1");
-    t_proc_expect_failure(wait_too_short, NULL, "had not ended after");
+    t_proc_expect_failure(fail_by_waiting, NULL, " ms for: getpid() == 1");
+    t_proc_expect_failure(fail_on_thread, NULL, "is false: getpid() == 1");
+    t_proc_expect_failure(wait_too_short, NULL, "running after");
     t_proc_expect_failure(expect_failure_of_success, NULL, "ended with status 0 instead");
 }
 
@@ -95,7 +95,7 @@ static void test_child_is_killed(void **state) {
     assert_int_equal(t_proc_wait(proc, 5000), 128 + SIGKILL);
 }
 
-/* A child that starts a child, tells its pid, and is killed: the grandchild goes with it. */
+/* A child starts a child, reports its pid, and is killed. The grandchild must die with it. */
 static int start_grandchild(void *arg) {
     atomic_int *pid = arg;
     atomic_store(pid, t_proc_pid(t_proc_start(sleep_long, NULL)));
@@ -109,7 +109,7 @@ static bool is_gone(pid_t pid) {
     if (!file) return true;
     size_t n = fread(text, 1, sizeof text - 1, file);
     fclose(file);
-    return n == 0 || strstr(text, ") Z ") != NULL; /* dead, if nobody has waited for it */
+    return n == 0 || strstr(text, ") Z ") != NULL; /* a zombie: nobody has waited for it yet */
 }
 
 static void test_child_dies_with_parent(void **state) {

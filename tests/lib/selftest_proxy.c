@@ -1,4 +1,4 @@
-/* That the proxy does to connections what t_proxy.h says. */
+/* Tests of t_proxy: each control does to connections what t_proxy.h says. */
 #include "t.h"
 
 #include <errno.h>
@@ -9,13 +9,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-struct bed {
+struct proxy_bed {
     t_redis *redis;
     t_proxy *proxy;
 };
 
 static int set_up(void **state) {
-    struct bed *bed = calloc(1, sizeof *bed);
+    struct proxy_bed *bed = calloc(1, sizeof *bed);
     bed->redis = t_redis_start(NULL);
     bed->proxy = t_proxy_start(t_redis_port(bed->redis));
     *state = bed;
@@ -23,30 +23,30 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-    struct bed *bed = *state;
+    struct proxy_bed *bed = *state;
     t_proxy_free(bed->proxy);
     t_redis_free(bed->redis);
     free(bed);
     return 0;
 }
 
-static int dial(const struct bed *bed) {
+static int connect_to_proxy(const struct proxy_bed *bed) {
     return t_net_connect(t_proxy_port(bed->proxy));
 }
 
-static void say(int fd, const char *text) {
+static void send_text(int fd, const char *text) {
     assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
 }
 
-static void hear(int fd, const char *expected) {
-    char heard[256] = "";
+static void expect_text(int fd, const char *expected) {
+    char received[256] = "";
     size_t length = 0, wanted = strlen(expected);
     while (length < wanted) {
-        ssize_t n = recv(fd, heard + length, wanted - length, 0);
-        if (n <= 0) t_fail("heard `%s` and then nothing (%s)", heard, strerror(errno));
+        ssize_t n = recv(fd, received + length, wanted - length, 0);
+        if (n <= 0) t_fail("received `%s` and then nothing (%s)", received, strerror(errno));
         length += (size_t)n;
     }
-    assert_string_equal(heard, expected);
+    assert_string_equal(received, expected);
 }
 
 static void assert_silent(int fd, int64_t ms) {
@@ -64,10 +64,10 @@ static void assert_reset(int fd) {
 }
 
 static void test_passes_through(void **state) {
-    struct bed *bed = *state;
-    int fd = dial(bed);
-    say(fd, "PING\r\n");
-    hear(fd, "+PONG\r\n");
+    struct proxy_bed *bed = *state;
+    int fd = connect_to_proxy(bed);
+    send_text(fd, "PING\r\n");
+    expect_text(fd, "+PONG\r\n");
     assert_int_equal(t_proxy_connections(bed->proxy), 1);
     assert_int_equal(t_proxy_bytes(bed->proxy, T_TO_SERVER), 6);
     assert_int_equal(t_proxy_forwarded(bed->proxy, T_TO_CLIENT), 7);
@@ -75,16 +75,16 @@ static void test_passes_through(void **state) {
     T_WAIT_UNTIL(t_proxy_open(bed->proxy) == 0, 5000);
 }
 
-/* Ten megabytes, more than the proxy's queues and the kernel's buffers hold. */
+/* Ten megabytes: more than the queues of the proxy and the buffers of the kernel hold. */
 static void test_passes_much(void **state) {
-    struct bed *bed = *state;
+    struct proxy_bed *bed = *state;
     static char buffer[65536];
     size_t length = (size_t)10 << 20, got = 0;
     char header[32];
     int head = snprintf(header, sizeof header, "$%zu\r\n", length);
     t_redis_str(bed->redis, "SETRANGE big %d x", (int)length - 1);
-    int fd = dial(bed);
-    say(fd, "GET big\r\n");
+    int fd = connect_to_proxy(bed);
+    send_text(fd, "GET big\r\n");
     while (got < (size_t)head + length + 2) {
         ssize_t n = recv(fd, buffer, sizeof buffer, 0);
         T_CHECK(n > 0);
@@ -94,55 +94,55 @@ static void test_passes_much(void **state) {
 }
 
 static void test_server_end_is_passed_on(void **state) {
-    struct bed *bed = *state;
+    struct proxy_bed *bed = *state;
     char byte;
-    int fd = dial(bed);
-    say(fd, "QUIT\r\n");
-    hear(fd, "+OK\r\n");
+    int fd = connect_to_proxy(bed);
+    send_text(fd, "QUIT\r\n");
+    expect_text(fd, "+OK\r\n");
     assert_int_equal(recv(fd, &byte, 1, 0), 0);
     close(fd);
     t_redis_kill9(bed->redis);
-    fd = dial(bed); /* nobody is behind: accepted and reset */
+    fd = connect_to_proxy(bed); /* no server behind it: accepted and reset */
     assert_reset(fd);
 }
 
 static void test_unix_target(void **state) {
-    struct bed *bed = *state;
+    struct proxy_bed *bed = *state;
     t_proxy *proxy = t_proxy_start_unix(t_redis_socket(bed->redis));
     int fd = t_net_connect(t_proxy_port(proxy));
-    say(fd, "PING\r\n");
-    hear(fd, "+PONG\r\n");
+    send_text(fd, "PING\r\n");
+    expect_text(fd, "+PONG\r\n");
     t_proxy_cut(proxy);
     assert_reset(fd);
     t_proxy_free(proxy);
 }
 
 static void test_cut(void **state) {
-    struct bed *bed = *state;
-    int a = dial(bed), b = dial(bed);
+    struct proxy_bed *bed = *state;
+    int a = connect_to_proxy(bed), b = connect_to_proxy(bed);
     t_proxy_wait_connections(bed->proxy, 2, 5000);
     t_proxy_cut(bed->proxy);
     assert_reset(a);
     assert_reset(b);
-    int fd = dial(bed);
-    say(fd, "PING\r\n");
-    hear(fd, "+PONG\r\n");
+    int fd = connect_to_proxy(bed);
+    send_text(fd, "PING\r\n");
+    expect_text(fd, "+PONG\r\n");
     close(fd);
 }
 
-static int idle(void *arg) {
+static int run_idle_child(void *arg) {
     (void)arg;
     t_sleep_ms(600000);
     return 0;
 }
 
-/* A forked child has all descriptors too, and must not keep a connection or the port alive. */
+/* A forked child inherits all descriptors. It must not keep a connection or the port alive. */
 static void test_cut_and_refuse_despite_a_forked_child(void **state) {
-    struct bed *bed = *state;
-    int fd = dial(bed);
-    say(fd, "PING\r\n");
-    hear(fd, "+PONG\r\n");
-    t_proc *child = t_proc_start(idle, NULL);
+    struct proxy_bed *bed = *state;
+    int fd = connect_to_proxy(bed);
+    send_text(fd, "PING\r\n");
+    expect_text(fd, "+PONG\r\n");
+    t_proc *child = t_proc_start(run_idle_child, NULL);
     t_proxy_cut(bed->proxy);
     assert_reset(fd);
     t_proxy_refuse(bed->proxy, true);
@@ -154,73 +154,73 @@ static void test_cut_and_refuse_despite_a_forked_child(void **state) {
 }
 
 static void test_refuse(void **state) {
-    struct bed *bed = *state;
-    int fd = dial(bed);
-    say(fd, "PING\r\n");
-    hear(fd, "+PONG\r\n");
+    struct proxy_bed *bed = *state;
+    int fd = connect_to_proxy(bed);
+    send_text(fd, "PING\r\n");
+    expect_text(fd, "+PONG\r\n");
     t_proxy_refuse(bed->proxy, true);
     assert_false(t_net_accepts(t_proxy_port(bed->proxy)));
-    say(fd, "PING\r\n");
-    hear(fd, "+PONG\r\n");
+    send_text(fd, "PING\r\n");
+    expect_text(fd, "+PONG\r\n");
     t_proxy_refuse(bed->proxy, false);
     assert_true(t_net_accepts(t_proxy_port(bed->proxy)));
     close(fd);
 }
 
 static void test_delay(void **state) {
-    struct bed *bed = *state;
-    int fd = dial(bed);
+    struct proxy_bed *bed = *state;
+    int fd = connect_to_proxy(bed);
     t_proxy_wait_connections(bed->proxy, 1, 5000);
     t_proxy_delay(bed->proxy, T_TO_SERVER, 60);
     t_proxy_delay(bed->proxy, T_TO_CLIENT, 50);
     int64_t before = t_now_ms();
-    say(fd, "PING\r\n");
-    hear(fd, "+PONG\r\n");
+    send_text(fd, "PING\r\n");
+    expect_text(fd, "+PONG\r\n");
     assert_true(t_now_ms() - before >= 109);
     t_proxy_delay(bed->proxy, T_TO_SERVER, 0);
     t_proxy_delay(bed->proxy, T_TO_CLIENT, 0);
-    say(fd, "PING\r\n");
-    hear(fd, "+PONG\r\n");
+    send_text(fd, "PING\r\n");
+    expect_text(fd, "+PONG\r\n");
     close(fd);
 }
 
 static void test_slice(void **state) {
-    struct bed *bed = *state;
+    struct proxy_bed *bed = *state;
     char bytes[64];
     int reads = 0;
-    int fd = dial(bed);
+    int fd = connect_to_proxy(bed);
     t_proxy_slice(bed->proxy, T_TO_CLIENT, 1);
     t_proxy_slice(bed->proxy, T_TO_SERVER, 2);
-    say(fd, "ECHO abcdefghijklmnopqrstuvwxyz\r\n");
+    send_text(fd, "ECHO abcdefghijklmnopqrstuvwxyz\r\n");
     for (size_t got = 0; got < 33; reads++) {
         ssize_t n = recv(fd, bytes, sizeof bytes, 0);
         T_CHECK(n > 0);
         got += (size_t)n;
     }
-    assert_true(reads > 5); /* 33 unless this thread was slow */
+    assert_true(reads > 5); /* 33, unless this thread was slow */
     close(fd);
 }
 
 static void test_withhold_answers(void **state) {
-    struct bed *bed = *state;
-    int fd = dial(bed);
+    struct proxy_bed *bed = *state;
+    int fd = connect_to_proxy(bed);
     t_proxy_withhold(bed->proxy, T_TO_CLIENT, true);
-    say(fd, "INCR n\r\n");
+    send_text(fd, "INCR n\r\n");
     t_proxy_wait_bytes(bed->proxy, T_TO_CLIENT, 4, 5000);
     assert_int_equal(t_redis_int(bed->redis, "GET n"), 1);
     assert_silent(fd, 30);
     t_proxy_withhold(bed->proxy, T_TO_CLIENT, false);
-    hear(fd, ":1\r\n");
+    expect_text(fd, ":1\r\n");
     close(fd);
 }
 
-/* What was withheld arrives although its sender has closed, and in order. */
+/* Withheld bytes arrive in order, although their sender has closed. */
 static void test_withheld_bytes_outlive_their_sender(void **state) {
-    struct bed *bed = *state;
-    int fd = dial(bed);
+    struct proxy_bed *bed = *state;
+    int fd = connect_to_proxy(bed);
     t_proxy_withhold(bed->proxy, T_TO_SERVER, true);
-    say(fd, "APPEND log a\r\n");
-    say(fd, "APPEND log b\r\n");
+    send_text(fd, "APPEND log a\r\n");
+    send_text(fd, "APPEND log b\r\n");
     t_proxy_wait_bytes(bed->proxy, T_TO_SERVER, 28, 5000);
     t_net_reset(fd);
     t_sleep_ms(30);
@@ -232,16 +232,16 @@ static void test_withheld_bytes_outlive_their_sender(void **state) {
 }
 
 static void test_blackhole(void **state) {
-    struct bed *bed = *state;
-    int fd = dial(bed);
-    say(fd, "PING\r\n");
-    hear(fd, "+PONG\r\n");
+    struct proxy_bed *bed = *state;
+    int fd = connect_to_proxy(bed);
+    send_text(fd, "PING\r\n");
+    expect_text(fd, "+PONG\r\n");
     t_proxy_blackhole(bed->proxy, true);
-    say(fd, "INCR n\r\n");
+    send_text(fd, "INCR n\r\n");
     t_proxy_wait_bytes(bed->proxy, T_TO_SERVER, 14, 5000);
     assert_silent(fd, 30);
     int64_t clients = t_redis_info(bed->redis, "connected_clients");
-    close(fd); /* the server does not hear of it */
+    close(fd); /* the server is not informed */
     t_sleep_ms(30);
     assert_int_equal(t_redis_info(bed->redis, "connected_clients"), clients);
     t_proxy_blackhole(bed->proxy, false);
@@ -250,50 +250,50 @@ static void test_blackhole(void **state) {
 }
 
 static void test_drop_answers(void **state) {
-    struct bed *bed = *state;
-    int fd = dial(bed);
+    struct proxy_bed *bed = *state;
+    int fd = connect_to_proxy(bed);
     t_proxy_drop_answers(bed->proxy, 2);
-    say(fd, "INCR n\r\n");
+    send_text(fd, "INCR n\r\n");
     t_proxy_wait_bytes(bed->proxy, T_TO_CLIENT, 4, 5000);
     assert_silent(fd, 10);
-    say(fd, "INCR n\r\n");
+    send_text(fd, "INCR n\r\n");
     assert_reset(fd);
     assert_int_equal(t_redis_int(bed->redis, "GET n"), 2);
-    fd = dial(bed);
-    say(fd, "INCR n\r\n");
-    hear(fd, ":3\r\n");
+    fd = connect_to_proxy(bed);
+    send_text(fd, "INCR n\r\n");
+    expect_text(fd, ":3\r\n");
     close(fd);
 }
 
-/* F51: the bytes of a closed connection arrive after those of its successor. */
+/* F51: the bytes of a closed connection arrive after the bytes of the next one. */
 static void test_late_bytes(void **state) {
-    struct bed *bed = *state;
-    int fd = dial(bed);
-    say(fd, "PING\r\n");
-    hear(fd, "+PONG\r\n");
+    struct proxy_bed *bed = *state;
+    int fd = connect_to_proxy(bed);
+    send_text(fd, "PING\r\n");
+    expect_text(fd, "+PONG\r\n");
     t_proxy_withhold(bed->proxy, T_TO_SERVER, true);
-    say(fd, "APPEND log old\r\n");
+    send_text(fd, "APPEND log old\r\n");
     t_proxy_wait_bytes(bed->proxy, T_TO_SERVER, 6 + 16, 5000);
     assert_int_equal(t_proxy_detach(bed->proxy), 16);
     assert_reset(fd);
-    fd = dial(bed);
-    say(fd, "APPEND log new\r\n");
-    hear(fd, ":3\r\n");
+    fd = connect_to_proxy(bed);
+    send_text(fd, "APPEND log new\r\n");
+    expect_text(fd, ":3\r\n");
     assert_string_equal(t_redis_str(bed->redis, "GET log"), "new");
     assert_int_equal(t_proxy_deliver(bed->proxy), 16);
     assert_string_equal(t_redis_str(bed->redis, "GET log"), "newold");
     assert_string_equal(t_proxy_late_answers(bed->proxy), ":6\r\n");
-    say(fd, "PING\r\n");
-    hear(fd, "+PONG\r\n");
+    send_text(fd, "PING\r\n");
+    expect_text(fd, "+PONG\r\n");
     close(fd);
 }
 
-/* The same when it was the client that closed, and a cut comes in between. */
+/* The same if the client closed the connection, and a cut happens in between. */
 static void test_late_bytes_after_the_client_reset(void **state) {
-    struct bed *bed = *state;
-    int fd = dial(bed);
+    struct proxy_bed *bed = *state;
+    int fd = connect_to_proxy(bed);
     t_proxy_withhold(bed->proxy, T_TO_SERVER, true);
-    say(fd, "APPEND log old\r\n");
+    send_text(fd, "APPEND log old\r\n");
     t_net_reset(fd);
     t_proxy_wait_bytes(bed->proxy, T_TO_SERVER, 16, 5000);
     assert_int_equal(t_proxy_detach(bed->proxy), 16);
@@ -304,28 +304,28 @@ static void test_late_bytes_after_the_client_reset(void **state) {
 
 static int select_missing(void *arg) {
     (void)arg;
-    t_proxy *proxy = t_proxy_start(1); /* made here: a thread of the parent's is not in its child */
+    t_proxy *proxy = t_proxy_start(1); /* a child does not have its parent's threads */
     t_proxy_select(proxy, 7);
     t_proxy_withhold(proxy, T_TO_CLIENT, true);
     return 0;
 }
 
 static void test_select(void **state) {
-    struct bed *bed = *state;
-    int a = dial(bed);
+    struct proxy_bed *bed = *state;
+    int a = connect_to_proxy(bed);
     t_proxy_wait_connections(bed->proxy, 1, 5000);
-    int b = dial(bed);
+    int b = connect_to_proxy(bed);
     t_proxy_wait_connections(bed->proxy, 2, 5000);
     t_proxy_select(bed->proxy, 1);
     t_proxy_withhold(bed->proxy, T_TO_CLIENT, true);
-    say(a, "PING\r\n");
-    say(b, "PING\r\n");
-    hear(b, "+PONG\r\n");
+    send_text(a, "PING\r\n");
+    send_text(b, "PING\r\n");
+    expect_text(b, "+PONG\r\n");
     assert_silent(a, 20);
     t_proxy_cut(bed->proxy);
     assert_reset(a);
-    say(b, "PING\r\n");
-    hear(b, "+PONG\r\n");
+    send_text(b, "PING\r\n");
+    expect_text(b, "+PONG\r\n");
     close(b);
 }
 
@@ -338,7 +338,7 @@ static int wait_in_vain(void *arg) {
 static void test_failures_are_told(void **state) {
     (void)state;
     t_proc_expect_failure(select_missing, NULL, "selected in the proxy is not open");
-    t_proc_expect_failure(wait_in_vain, NULL, "in vain for 5 bytes to the server: 0 came");
+    t_proc_expect_failure(wait_in_vain, NULL, "for 5 bytes to the server: got 0");
 }
 
 int main(void) {

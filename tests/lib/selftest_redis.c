@@ -1,4 +1,4 @@
-/* That the private server starts, answers, dies, comes back and goes as t_redis.h says. */
+/* Tests of t_redis: the private server starts, answers, is killed, restarts and is removed. */
 #include "t.h"
 
 #include <stdio.h>
@@ -111,7 +111,7 @@ static void test_stop_and_cont(void **state) {
     t_redis_cont(r);
     assert_int_equal(read(fd, answer, 7), 7);
     close(fd);
-    t_redis_stop(r); /* and a stopped one is killed all the same */
+    t_redis_stop(r); /* a stopped server is killed too */
     t_redis_free(r);
 }
 
@@ -140,7 +140,7 @@ struct started {
     char dir[256];
 };
 
-/* Each of these leaves its server behind, as a test does that fails. */
+/* Each of these leaves its server running, as a failed test does. */
 static int start_one(void *arg) {
     struct started *started = arg;
     t_redis *r = t_redis_start(NULL);
@@ -159,7 +159,7 @@ static int start_and_be_killed(void *arg) {
     return 0;
 }
 
-/* Nobody could do that for a test that was killed. */
+/* A test that was killed cannot remove its directory. */
 static void remove_files(const char *dir) {
     const char *names[] = {"redis.conf", "redis.sock", "log", "password", ""};
     char path[300];
@@ -216,10 +216,10 @@ static int ask_the_dead(void *arg) {
 static void test_failures_are_told(void **state) {
     (void)state;
     t_redis *r = t_redis_start(NULL);
-    t_proc_expect_failure(start_nothing, "no-such-server", "be run as `no-such-server`");
+    t_proc_expect_failure(start_nothing, "no-such-server", "run a server as `no-such-server`");
     t_proc_expect_failure(start_misconfigured, "no-such-option 1", "no-such-option");
-    t_proc_expect_failure(ask_for_integer, r, "`GET none` is no integer");
-    t_proc_expect_failure(cause_error, r, "`NOSUCH` was answered: ERR unknown command");
+    t_proc_expect_failure(ask_for_integer, r, "`GET none` is not an integer");
+    t_proc_expect_failure(cause_error, r, "`NOSUCH` is: ERR unknown command");
     t_proc_expect_failure(ask_the_dead, r, "does not answer");
     t_redis_free(r);
 }

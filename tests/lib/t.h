@@ -1,14 +1,13 @@
 /*
- * All of the test library, and cmocka with what it must be preceded by.
+ * Includes the whole test library, and cmocka with the headers it requires.
  *
- *     t_fail    ending a test from anywhere        t_redis   a private server
+ *     t_fail    end a test from anywhere           t_redis   a private server
  *     t_time    clocks and waiting                 t_proxy   a bad network in front of one
  *     t_proc    processes, threads, shared memory  t_fake    a server that follows a script
  *     t_alloc   failing memory                     t_net     sockets
  *     t_sys     failing descriptors and threads    t_hf      checks of the library's results
  *     t_files   failing files                      t_queue   the queue of a file store's lock
- *     t_nodes   servers that know nothing of each other
- *     t_cluster a cluster of six nodes
+ *     t_nodes   independent servers, for a quorum  t_cluster a cluster of six nodes
  */
 #ifndef T_H
 #define T_H

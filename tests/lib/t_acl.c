@@ -6,8 +6,8 @@
 
 static const char BEGINS[] = "ACL SETUSER holdfast ";
 
-/* The one that stands there as the `nth`. */
-static void find(char line[T_ACL_LINE], int nth) {
+/* The `nth` such line of the document. */
+static void find_acl_line(char line[T_ACL_LINE], int nth) {
     FILE *file = fopen(T_PROTOCOL_DOC, "re");
     if (!file) t_fail("cannot read %s", T_PROTOCOL_DOC);
     char *text = NULL;
@@ -23,10 +23,10 @@ static void find(char line[T_ACL_LINE], int nth) {
 }
 
 void t_acl_documented(char line[T_ACL_LINE]) {
-    find(line, 1);
+    find_acl_line(line, 1);
 }
 
-static void run(t_redis *redis, const char *line) {
+static void run_acl_line(t_redis *redis, const char *line) {
     redisReply *reply = t_redis_cmd(redis, line);
     if (reply->type == REDIS_REPLY_ERROR) t_fail("`%s`: %s", line, reply->str);
     freeReplyObject(reply);
@@ -35,26 +35,26 @@ static void run(t_redis *redis, const char *line) {
 const char *t_acl_user(t_redis *redis, const char *prefix) {
     char line[T_ACL_LINE];
     t_acl_documented(line);
-    run(redis, line);
+    run_acl_line(redis, line);
     if (prefix) {
         snprintf(line, sizeof line, "%s~%s:* &%s:c:*", BEGINS, prefix, prefix);
-        run(redis, line);
+        run_acl_line(redis, line);
     }
-    run(redis, "ACL LOG RESET");
+    run_acl_line(redis, "ACL LOG RESET");
     return t_redis_url_as(redis, "holdfast", "PASSWORD");
 }
 
 void t_acl_user_in_cluster(t_redis *redis, const char *prefix) {
     char line[T_ACL_LINE];
     (void)t_acl_user(redis, prefix);
-    find(line, t_redis_knows(redis, "ssubscribe") ? 2 : 3);
-    run(redis, line);
+    find_acl_line(line, t_redis_knows(redis, "ssubscribe") ? 2 : 3);
+    run_acl_line(redis, line);
     snprintf(line, sizeof line, "%s&%s:*", BEGINS, prefix);
-    run(redis, line);
+    run_acl_line(redis, line);
 }
 
-/* A field of one entry of ACL LOG. */
-static const char *field(const redisReply *entry, const char *name) {
+/* The value of one field of an entry of ACL LOG. */
+static const char *get_log_field(const redisReply *entry, const char *name) {
     for (size_t i = 0; i + 1 < entry->elements; i += 2)
         if (!strcmp(entry->element[i]->str, name)) return entry->element[i + 1]->str;
     return "";
@@ -63,9 +63,10 @@ static const char *field(const redisReply *entry, const char *name) {
 void t_acl_none_refused(t_redis *redis) {
     redisReply *log = t_redis_cmd(redis, "ACL LOG");
     for (size_t i = 0; i < log->elements; i++) {
-        if (!strcmp(field(log->element[i], "reason"), "auth")) continue; /* a wrong password */
-        t_fail("a user was refused the %s %s", field(log->element[i], "reason"),
-               field(log->element[i], "object"));
+        if (!strcmp(get_log_field(log->element[i], "reason"), "auth"))
+            continue; /* a wrong password */
+        t_fail("a user was denied the %s %s", get_log_field(log->element[i], "reason"),
+               get_log_field(log->element[i], "object"));
     }
     freeReplyObject(log);
 }

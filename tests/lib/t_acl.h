@@ -1,4 +1,4 @@
-/* The user of docs/REDIS-PROTOCOL.md, who may do just what it takes. */
+/* The ACL user of docs/REDIS-PROTOCOL.md, which has only the rights that the library needs. */
 #ifndef T_ACL_H
 #define T_ACL_H
 
@@ -6,17 +6,17 @@
 
 enum { T_ACL_LINE = 2048 };
 
-/* "ACL SETUSER holdfast …", as it stands there; the user's password is PASSWORD. */
+/* The line "ACL SETUSER holdfast …" of that document. The password of the user is PASSWORD. */
 void t_acl_documented(char line[T_ACL_LINE]);
 
-/* Make that user, also for keys and channels of another prefix (NULL: of none). Its URL, as of
-   t_redis_url_as. */
+/* Create that user, with access to keys and channels of another prefix too (NULL: none). Returns
+   its URL, which lives as long as that of t_redis_url_as. */
 const char *t_acl_user(t_redis *redis, const char *prefix);
 
-/* The same on a node of a cluster, with what it needs besides. */
+/* The same on a node of a cluster, with the additional rights for that. */
 void t_acl_user_in_cluster(t_redis *redis, const char *prefix);
 
-/* Fails if a user was refused anything since the server started, or since ACL LOG RESET. */
+/* Fails if any user was denied anything since the server started, or since ACL LOG RESET. */
 void t_acl_none_refused(t_redis *redis);
 
 #endif

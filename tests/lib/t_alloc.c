@@ -1,6 +1,6 @@
 /*
- * See t_alloc.h. With --wrap=malloc the linker makes every `malloc` a __wrap_malloc, and every
- * __real_malloc the true one (a sanitizer's, where there is one).
+ * See t_alloc.h. With --wrap=malloc the linker turns every `malloc` into __wrap_malloc, and every
+ * __real_malloc into the real one (a sanitizer's, if there is one).
  */
 #include "t_alloc.h"
 
@@ -15,18 +15,18 @@
 
 static struct t_inject allocations = {.what = "allocation"};
 
-/* A function of its own, to break on: its caller's caller is the call that fails. */
-static bool fails(void) {
+/* A separate function, for breakpoints: its caller's caller makes the call that fails. */
+static bool must_fail(void) {
     if (!t_inject_hit(&allocations)) return false;
     errno = ENOMEM;
     return true;
 }
 
-#define WRAP(type, name, parameters, arguments)          \
-    type __real_##name parameters;                       \
-    type __wrap_##name parameters;                       \
-    type __wrap_##name parameters {                      \
-        return fails() ? NULL : __real_##name arguments; \
+#define WRAP(type, name, parameters, arguments)              \
+    type __real_##name parameters;                           \
+    type __wrap_##name parameters;                           \
+    type __wrap_##name parameters {                          \
+        return must_fail() ? NULL : __real_##name arguments; \
     }
 
 WRAP(void *, malloc, (size_t size), (size))
@@ -38,12 +38,12 @@ WRAP(char *, strdup, (const char *text), (text))
 WRAP(char *, strndup, (const char *text, size_t size), (text, size))
 WRAP(FILE *, open_memstream, (char **bytes, size_t *size), (bytes, size))
 WRAP(FILE *, fopen, (const char *path, const char *mode), (path, mode))
-WRAP(FILE *, fopen64, (const char *path, const char *mode), (path, mode)) /* of 64-bit offsets */
+WRAP(FILE *, fopen64, (const char *path, const char *mode), (path, mode)) /* 64-bit offsets */
 
 int __real_posix_memalign(void **memory, size_t alignment, size_t size);
 int __wrap_posix_memalign(void **memory, size_t alignment, size_t size);
 int __wrap_posix_memalign(void **memory, size_t alignment, size_t size) {
-    return fails() ? ENOMEM : __real_posix_memalign(memory, alignment, size);
+    return must_fail() ? ENOMEM : __real_posix_memalign(memory, alignment, size);
 }
 
 int __real_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
@@ -52,10 +52,11 @@ int __wrap_getaddrinfo(const char *host, const char *service, const struct addri
                        struct addrinfo **result);
 int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
                        struct addrinfo **result) {
-    return fails() ? EAI_MEMORY : __real_getaddrinfo(host, service, hints, result);
+    return must_fail() ? EAI_MEMORY : __real_getaddrinfo(host, service, hints, result);
 }
 
-/* Of the asprintf family each has a twin that optimised code calls instead (_FORTIFY_SOURCE). */
+/* Each function of the asprintf family has a variant that optimised code calls
+   (_FORTIFY_SOURCE). */
 int __real_vasprintf(char **text, const char *format, va_list args) T_PRINTF(2, 0);
 int __wrap_vasprintf(char **text, const char *format, va_list args) T_PRINTF(2, 0);
 int __wrap_asprintf(char **text, const char *format, ...) T_PRINTF(2, 3);
@@ -63,7 +64,7 @@ int __wrap___vasprintf_chk(char **text, int flag, const char *format, va_list ar
 int __wrap___asprintf_chk(char **text, int flag, const char *format, ...) T_PRINTF(3, 4);
 
 int __wrap_vasprintf(char **text, const char *format, va_list args) {
-    if (!fails()) return __real_vasprintf(text, format, args);
+    if (!must_fail()) return __real_vasprintf(text, format, args);
     *text = NULL;
     return -1;
 }

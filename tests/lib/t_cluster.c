@@ -14,9 +14,9 @@ enum { LINE = 512, LINES = 24, ID = 41, NEVER_MS = 600000 };
 
 struct t_cluster {
     t_redis *nodes[T_MEMBERS];
-    uint16_t ports[T_MEMBERS]; /* those that clients use: with TLS not those of t_redis_port */
-    uint16_t buses[T_MEMBERS]; /* those that nodes use */
-    bool old;                  /* before Redis 7 */
+    uint16_t ports[T_MEMBERS]; /* for clients; with TLS they differ from t_redis_port */
+    uint16_t buses[T_MEMBERS]; /* for the cluster bus */
+    bool old;                  /* Redis 6 and older */
     char ids[T_MEMBERS][ID];
     int count;
     char url[LINE];
@@ -61,7 +61,8 @@ static void start_node(t_cluster *c, int i, const t_cluster_options *o) {
     cluster_config l = {.count = 0};
     uint16_t tls_port = o->certificates ? t_net_free_port() : 0;
     if (tls_port) add_tls_config(&l, o->certificates, tls_port);
-    /* Of our own choice: the one it would take itself may be the other end of somebody's connection. */
+    /* Chosen here: the port that the server would choose may be in use by an outgoing
+       connection. */
     c->buses[i] = c->old ? 0 : t_net_free_port();
     if (c->buses[i]) add_config_line(&l, "cluster-port %u", c->buses[i]);
     add_config_line(&l, "cluster-enabled yes");
@@ -90,8 +91,8 @@ T_PRINTF(2, 3) static void run(t_redis *node, const char *format, ...) {
 
 /* ---- Looking --------------------------------------------------------------------------------- */
 
-/* A field of CLUSTER INFO is this. */
-static bool says(t_redis *node, const char *expected) {
+/* Whether a field of CLUSTER INFO has this value. */
+static bool has_info(t_redis *node, const char *expected) {
     redisReply *reply = t_redis_try(node, "CLUSTER INFO");
     bool found = reply && reply->type == REDIS_REPLY_STRING && strstr(reply->str, expected);
     if (reply) freeReplyObject(reply);
@@ -104,7 +105,7 @@ static int node_at(const t_cluster *c, const char *id) {
     return -1;
 }
 
-/* Who has a slot, as one node says. */
+/* The owner of a slot, according to one node. */
 static int owner_by(t_cluster *c, int node, int slot) {
     redisReply *reply = t_redis_try(c->nodes[node], "CLUSTER SLOTS");
     int owner = -1;
@@ -117,7 +118,7 @@ static int owner_by(t_cluster *c, int node, int slot) {
     return owner;
 }
 
-/* "slave" and "connected", or "master". */
+/* Whether the role is "slave" and the link "connected", or the role is "master". */
 static bool has_role(t_redis *node, const char *role) {
     redisReply *reply = t_redis_try(node, "ROLE");
     bool good = reply && reply->type == REDIS_REPLY_ARRAY && !strcmp(reply->element[0]->str, role);
@@ -142,7 +143,7 @@ int t_cluster_owner(t_cluster *c, int slot) {
 static bool all_agree(t_cluster *c) {
     static const int slots[] = {0, T_SLOTS / 2, T_SLOTS - 1};
     for (int i = 0; i < c->count; i++) {
-        if (!says(c->nodes[i], "cluster_state:ok")) return false;
+        if (!has_info(c->nodes[i], "cluster_state:ok")) return false;
         if (!has_role(c->nodes[i], "master") && !has_role(c->nodes[i], "slave")) return false;
         for (int k = 0; k < 3; k++)
             if (owner_by(c, i, slots[k]) != owner_by(c, 0, slots[k])) return false;
@@ -160,12 +161,12 @@ static bool all_met(t_cluster *c) {
     char expected[64];
     snprintf(expected, sizeof expected, "cluster_known_nodes:%d\r", c->count);
     for (int i = 0; i < c->count; i++)
-        if (!says(c->nodes[i], expected)) return false;
+        if (!has_info(c->nodes[i], expected)) return false;
     return true;
 }
 
-/* Everybody is introduced to everybody: to leave that to gossip takes seconds. */
-static void meet(t_cluster *c) {
+/* Introduce every node to every other node: gossip would take seconds. */
+static void introduce_nodes(t_cluster *c) {
     for (int i = 0; i < c->count; i++) run(c->nodes[i], "CLUSTER SET-CONFIG-EPOCH %d", i + 1);
     for (int i = 0; i < c->count; i++) {
         for (int k = 0; k < c->count; k++)
@@ -174,8 +175,8 @@ static void meet(t_cluster *c) {
     T_WAIT_UNTIL(all_met(c), T_CLUSTER_MS);
 }
 
-/* A node is introduced under another name, and for a moment known by that. */
-static bool replicates(t_cluster *c, int replica, int primary) {
+/* A new node has a temporary id at first, and is known by it for a moment. */
+static bool try_replicate(t_cluster *c, int replica, int primary) {
     redisReply *reply = t_redis_cmd(c->nodes[replica], "CLUSTER REPLICATE %s", c->ids[primary]);
     bool done = reply->type == REDIS_REPLY_STATUS;
     freeReplyObject(reply);
@@ -195,7 +196,7 @@ static void share_out(t_cluster *c) {
 }
 
 t_cluster *t_cluster_start(const t_cluster_options *options) {
-    (void)signal(SIGPIPE, SIG_IGN); /* for hiredis, when a node closes its connections */
+    (void)signal(SIGPIPE, SIG_IGN); /* hiredis writes to connections that a node has closed */
     const t_cluster_options none = {0}, *o = options ? options : &none;
     t_cluster *c = calloc(1, sizeof *c);
     if (!c) t_fail("out of memory");
@@ -203,9 +204,9 @@ t_cluster *t_cluster_start(const t_cluster_options *options) {
     c->old = is_old();
     for (int i = 0; i < c->count; i++) start_node(c, i, o);
     share_out(c);
-    meet(c);
+    introduce_nodes(c);
     for (int i = T_PRIMARIES; i < c->count; i++)
-        T_WAIT_UNTIL(replicates(c, i, i - T_PRIMARIES), T_CLUSTER_MS);
+        T_WAIT_UNTIL(try_replicate(c, i, i - T_PRIMARIES), T_CLUSTER_MS);
     snprintf(c->url, sizeof c->url, "redis%s+cluster://" T_HOST ":%u," T_HOST ":%u," T_HOST ":%u",
              o->certificates ? "s" : "", c->ports[0], c->ports[1], c->ports[2]);
     t_cluster_settled(c);
@@ -236,7 +237,7 @@ uint16_t t_cluster_port(const t_cluster *c, int i) {
 
 /* ---- Names and slots ------------------------------------------------------------------------- */
 
-/* As slowly as can be, so that it is another way than the library's. */
+/* Bit by bit, so that the code differs from the library's. */
 int t_cluster_slot(const char *name) {
     unsigned crc = 0;
     for (; *name; name++) {

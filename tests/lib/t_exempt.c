@@ -1,4 +1,4 @@
-/* See t_exempt.h. It is apart from t_inject.c because it is linked into every test, that is not. */
+/* See t_exempt.h. Separate from t_inject.c, because every test links this file but not that one. */
 #include "t_exempt.h"
 
 static _Thread_local int depth;

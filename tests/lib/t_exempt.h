@@ -1,7 +1,7 @@
 /*
- * What the injected failures of t_alloc and t_sys must not hit: the helpers themselves. Their
- * threads run exempt, and so does the caller while it is inside one of them. A test that allocates
- * for itself within t_alloc_each does so between t_exempt_begin and t_exempt_end, which nest.
+ * Protects the helpers of the test library from the failures that t_alloc and t_sys inject. Their
+ * threads are exempt, and so is a caller while it is inside a helper. A test that allocates for
+ * itself inside t_alloc_each does so between t_exempt_begin and t_exempt_end. Calls may be nested.
  */
 #ifndef T_EXEMPT_H
 #define T_EXEMPT_H

@@ -34,7 +34,8 @@ void t_at_end(void (*fn)(void)) {
 }
 
 _Noreturn static void end_test(const char *file, int line) {
-    /* The failure may have come from inside an exempted helper, which will not get to end it. */
+    /* The failure may come from inside an exempted helper, which cannot end its exemption any
+       more. */
     t_exempt_reset();
     if (gettid() == getpid()) _fail(file, line);
     t_end();
@@ -61,7 +62,7 @@ _Noreturn void t_fail_at(const char *file, int line, const char *format, ...) {
     end_test(file, line);
 }
 
-/* ---- What is not run ------------------------------------------------------------------------- */
+/* ---- Tests that are not run ------------------------------------------------------------------ */
 
 static bool is_lacking(const char *ability) {
     const char *lacks = getenv("HOLDFAST_TEST_LACKS");

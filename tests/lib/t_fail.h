@@ -1,10 +1,10 @@
 /*
- * How a helper ends a test: one message on stderr, and then the way out that is right for where it
- * was called. On the main thread (also that of a t_proc child) cmocka's own failure, so that the
- * remaining tests still run; on any other thread abort(), since cmocka cannot unwind those.
+ * Ends a test from any place: prints one message on stderr, then ends in the way that fits the
+ * caller. On the main thread (also that of a t_proc child) cmocka fails the test, and the remaining
+ * tests still run. On any other thread it calls abort(), because cmocka cannot unwind those.
  *
- * cmocka's assert_… must not be used on a helper thread, where they end the process without a word:
- * T_CHECK is their like for everywhere.
+ * Do not use cmocka's assert_… on a helper thread: they end the process without a message. Use
+ * T_CHECK, which works on every thread.
  */
 #ifndef T_FAIL_H
 #define T_FAIL_H
@@ -15,19 +15,19 @@ _Noreturn void t_fail(const char *format, ...) T_PRINTF(1, 2);
 _Noreturn void t_fail_at(const char *file, int line, const char *format, ...) T_PRINTF(3, 4);
 
 /*
- * What must be undone however the process ends, short of a crash: run at exit, at the end of a
- * t_proc child and before abort(). `fn` itself must see to undoing only what this process did.
+ * Cleanup that must run whenever the process ends, except by a crash: at exit, at the end of a
+ * t_proc child and before abort(). `fn` must undo only what this process did.
  */
 void t_at_end(void (*fn)(void));
 void t_end(void);
 
-/* Before tests are run: one that the server under test is not fit for, as $HOLDFAST_TEST_LACKS says (see t_redis.h),
-   is left out, and named with the reason. */
+/* Call this before tests are run. It removes each test that needs an ability the server under
+   test lacks ($HOLDFAST_TEST_LACKS, see t_redis.h), and prints its name with the reason. */
 void t_leave_out(const char *test, const char *ability);
 
 #define T_CHECK(expression)                                                                 \
     do {                                                                                    \
-        if (!(expression)) t_fail_at(__FILE__, __LINE__, "does not hold: %s", #expression); \
+        if (!(expression)) t_fail_at(__FILE__, __LINE__, "this is false: %s", #expression); \
     } while (0)
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * See t_fake.h.
  *
- * One thread runs the steps in order; it owns the sockets. `mutex` guards what it tells the test:
- * which step it is at, whether it has ended, and what went wrong.
+ * One thread runs the steps in order and owns the sockets. `mutex` guards what it reports to the
+ * test: the current step, whether it has ended, and what went wrong.
  */
 #include "t_fake.h"
 
@@ -30,9 +30,9 @@
 #define STEPS_MAX       1000
 #define LOOPS_MAX       8
 #define CONNECTIONS_MAX 16
-#define INPUT_MAX       ((size_t)1 << 20) /* of one connection, not yet read as a command */
+#define INPUT_MAX       ((size_t)1 << 20) /* bytes of one connection that are not parsed yet */
 #define ARGS_MAX        256
-#define TEXT_MAX        2048 /* of a command as it is shown and searched */
+#define TEXT_MAX        2048 /* of the printable form of a command, which is searched */
 
 enum op {
     EXPECT,
@@ -77,10 +77,10 @@ static const struct {
 struct step {
     enum op op;
     int line;
-    long number;       /* LOOP: 0 is for ever */
-    long rounds;       /* LOOP: how often it was begun */
-    size_t partner;    /* LOOP: its END, END: its LOOP */
-    const char *whole; /* the line, for messages */
+    long number;       /* LOOP: 0 is forever */
+    long rounds;       /* LOOP: iterations started */
+    size_t partner;    /* LOOP: index of its END; END: index of its LOOP */
+    const char *whole; /* the line of the script, for messages */
     const char *text;
 };
 
@@ -90,14 +90,14 @@ struct fake_bytes {
 };
 
 struct fake_connection {
-    int fd; /* -1: ended */
+    int fd; /* -1: closed */
     char *input;
     size_t length;
-    /* The last command read: arguments point into `command`. */
+    /* The last command that was read. Arguments point into `command`. */
     char *command;
     struct fake_bytes args[ARGS_MAX];
     int argc;
-    bool pending; /* it was read ahead, and is the next to be read */
+    bool pending; /* it was read ahead; the next EXPECT uses it */
 };
 
 struct t_fake {
@@ -108,15 +108,15 @@ struct t_fake {
     char url[64];
     pthread_t thread;
     bool joined;
-    int stop; /* readable: end now */
+    int stop; /* readable: the thread must end now */
 
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    size_t at; /* the step under way */
+    size_t at; /* the current step */
     bool ended, endless, failed;
     char failure[TEXT_MAX + 256];
 
-    /* The thread's own. */
+    /* Used by the thread only. */
     int listener;
     struct fake_connection connections[CONNECTIONS_MAX];
     int opened;
@@ -160,7 +160,7 @@ static void read_step(struct step *step) {
     bad_script(step->line, "no such step", step->whole);
 }
 
-/* Each LOOP with its END. */
+/* Connects each LOOP with its END. */
 static void pair_loops(t_fake *f) {
     size_t open[LOOPS_MAX], depth = 0;
     for (size_t i = 0; i < f->count; i++) {
@@ -191,9 +191,9 @@ static void read_script(t_fake *f) {
     pair_loops(f);
 }
 
-/* ---- What the thread reports ----------------------------------------------------------------- */
+/* ---- Reports to the test --------------------------------------------------------------------- */
 
-/* Always false, so that a step can end with it. The first failure is the one that counts. */
+/* Always returns false, so that a step can return its result. Only the first failure is kept. */
 static bool fail_step(t_fake *f, const char *format, ...) T_PRINTF(2, 3);
 
 static bool fail_step(t_fake *f, const char *format, ...) {
@@ -231,14 +231,14 @@ static void report_end(t_fake *f) {
 
 /* ---- Connections ----------------------------------------------------------------------------- */
 
-/* Wait for a descriptor (or -1: for the time alone). False if told to stop meanwhile. */
+/* Wait until a descriptor is ready (-1: only let time pass). False if the test wants us to stop. */
 static bool wait_for(t_fake *f, int fd, short events, int timeout_ms) {
     struct pollfd fds[2] = {{.fd = f->stop, .events = POLLIN}, {.fd = fd, .events = events}};
     int64_t until = t_now_ms() + timeout_ms;
     do {
         int64_t left = until - t_now_ms();
         int n = poll(fds, 2, timeout_ms < 0 ? -1 : (int)(left > 0 ? left : 0));
-        if (n > 0 && fds[0].revents) return fail_step(f, "was stopped there");
+        if (n > 0 && fds[0].revents) return fail_step(f, "was stopped at this step");
         if (n > 0) return true;
     } while (timeout_ms < 0 || t_now_ms() < until);
     return true;
@@ -275,7 +275,7 @@ static void end_connection(struct fake_connection *c, bool reset) {
     c->fd = -1;
 }
 
-/* Read more input. 1: some came; 0: the client has ended the connection; -1: the step failed. */
+/* Read more input. 1: some arrived; 0: the client closed the connection; -1: the step failed. */
 static int read_more(t_fake *f, struct fake_connection *c) {
     if (c->length == INPUT_MAX) {
         fail_step(f, "more than %zu bytes unread", INPUT_MAX);
@@ -301,7 +301,7 @@ static bool send_bytes(t_fake *f, const char *bytes, size_t length) {
         } else if (errno == EAGAIN || errno == EINTR) {
             if (!wait_for(f, c->fd, POLLOUT, -1)) return false;
         } else {
-            return fail_step(f, "the client has gone: %s", strerror(errno));
+            return fail_step(f, "the client has closed the connection: %s", strerror(errno));
         }
     }
     return true;
@@ -309,7 +309,7 @@ static bool send_bytes(t_fake *f, const char *bytes, size_t length) {
 
 /* ---- Commands -------------------------------------------------------------------------------- */
 
-/* A line "<type><number>\r\n" at *at. 1: read; 0: incomplete; -1: something else. */
+/* Parse a line "<type><number>\r\n" at *at. 1: done; 0: incomplete; -1: not such a line. */
 static int read_header(const struct fake_connection *c, size_t *at, char type, long *number) {
     if (*at == c->length) return 0;
     const char *start = c->input + *at, *end = memchr(start, '\n', c->length - *at);
@@ -326,8 +326,8 @@ static int read_header(const struct fake_connection *c, size_t *at, char type, l
     return *stop == '\0' && *number >= 0 ? 1 : -1;
 }
 
-/* Bytes of the first whole command in the input; 0: incomplete; -1: not a command. */
-static long parse(struct fake_connection *c) {
+/* The length of the first complete command of the input; 0: incomplete; -1: not a command. */
+static long parse_command(struct fake_connection *c) {
     size_t at = 0;
     long argc, length;
     int rc = read_header(c, &at, '*', &argc);
@@ -346,7 +346,7 @@ static long parse(struct fake_connection *c) {
     return (long)at;
 }
 
-/* Move the first `length` bytes of the input to `command`, and the arguments with them. */
+/* Move the first `length` bytes of the input to `command`, and adjust the arguments. */
 static bool take_command(struct fake_connection *c, size_t length) {
     char *command = malloc(length);
     if (!command) return false;
@@ -367,10 +367,10 @@ static bool read_command(t_fake *f) {
         return true;
     }
     for (;;) {
-        long length = parse(c);
+        long length = parse_command(c);
         if (length > 0) return take_command(c, (size_t)length) || fail_step(f, "out of memory");
         t_net_printable(c->input, c->length, text, sizeof text);
-        if (length < 0) return fail_step(f, "got what is no command: %s", text);
+        if (length < 0) return fail_step(f, "got input that is not a command: %s", text);
         int rc = read_more(f, c);
         if (rc < 0) return false;
         if (rc == 0) {
@@ -396,7 +396,7 @@ static bool is_command(const struct fake_connection *c, const char *name) {
            strncasecmp(c->args[0].at, name, c->args[0].length) == 0;
 }
 
-static bool expect(t_fake *f, const char *wanted) {
+static bool expect_command(t_fake *f, const char *wanted) {
     char text[TEXT_MAX];
     if (!read_command(f)) return false;
     if (strcasestr(command_text(f->current, text, sizeof text), wanted)) return true;
@@ -421,7 +421,7 @@ static int64_t wall_us(void) {
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* What \{n} stands for; true if there is such an argument. */
+/* The bytes that \{n} means. False if there is no such argument. */
 static bool write_argument(const t_fake *f, const char **text, FILE *out) {
     const struct fake_connection *c = f->current;
     char *end;
@@ -442,7 +442,7 @@ static bool write_hex(const char **text, FILE *out) {
     return true;
 }
 
-/* One escape, *text being behind its backslash. */
+/* Decode one escape. *text points after its backslash. */
 static bool write_escape(const t_fake *f, const char **text, FILE *out) {
     char c = **text;
     if (c == '{') return write_argument(f, text, out);
@@ -459,8 +459,8 @@ static bool write_escape(const t_fake *f, const char **text, FILE *out) {
     }
 }
 
-/* The bytes a text stands for, to be freed; NULL after a failure. */
-static char *unescape(t_fake *f, const char *text, size_t *length) {
+/* The bytes that a text describes; the caller frees them. NULL after a failure. */
+static char *unescape_bytes(t_fake *f, const char *text, size_t *length) {
     char *bytes = NULL;
     bool good = true;
     FILE *out = open_memstream(&bytes, length);
@@ -478,14 +478,14 @@ static char *unescape(t_fake *f, const char *text, size_t *length) {
     }
     if (fclose(out) != 0) good = false;
     if (good) return bytes;
-    fail_step(f, "an escape that is none, or an argument that is not there");
+    fail_step(f, "an unknown escape, or an argument that is missing");
     free(bytes);
     return NULL;
 }
 
 static bool send_text(t_fake *f, const char *text) {
     size_t length;
-    char *bytes = unescape(f, text, &length);
+    char *bytes = unescape_bytes(f, text, &length);
     bool sent = bytes && send_bytes(f, bytes, length);
     free(bytes);
     return sent;
@@ -493,7 +493,7 @@ static bool send_text(t_fake *f, const char *text) {
 
 static bool send_slowly(t_fake *f, const char *text, long gap_ms) {
     size_t length = 0;
-    char *bytes = unescape(f, text, &length);
+    char *bytes = unescape_bytes(f, text, &length);
     bool sent = bytes != NULL;
     for (size_t i = 0; sent && i < length; i++) {
         if (i) sent = wait_for(f, -1, 0, (int)gap_ms);
@@ -546,7 +546,7 @@ static bool answer_login(t_fake *f) {
     return send_text(f, "+OK\\r\\n");
 }
 
-static bool handshake(t_fake *f) {
+static bool run_handshake(t_fake *f) {
     struct fake_connection *c = f->current;
     for (;;) {
         if (!read_command(f)) return false;
@@ -558,8 +558,9 @@ static bool handshake(t_fake *f) {
 
 /* ---- Running the script ---------------------------------------------------------------------- */
 
-static bool use(t_fake *f, long n) {
-    if (n < 1 || n > f->opened) return fail_step(f, "%d connections so far", f->opened);
+static bool use_connection(t_fake *f, long n) {
+    if (n < 1 || n > f->opened)
+        return fail_step(f, "there are only %d connections so far", f->opened);
     f->current = &f->connections[n - 1];
     return true;
 }
@@ -567,12 +568,12 @@ static bool use(t_fake *f, long n) {
 static bool run_on_connection(t_fake *f, const struct step *step) {
     if (!need_connection(f)) return false;
     switch (step->op) {
-    case EXPECT: return expect(f, step->text);
+    case EXPECT: return expect_command(f, step->text);
     case EXPECT_ANY: return read_command(f);
     case EXPECT_CLOSE: return expect_close(f);
     case SEND: return send_text(f, step->text);
     case SEND_SLOWLY: return send_slowly(f, step->text, step->number);
-    case HANDSHAKE: return handshake(f);
+    case HANDSHAKE: return run_handshake(f);
     default: end_connection(f->current, step->op == RESET_IT); return true;
     }
 }
@@ -580,7 +581,7 @@ static bool run_on_connection(t_fake *f, const struct step *step) {
 static bool run_step(t_fake *f, const struct step *step) {
     switch (step->op) {
     case ACCEPT: return accept_next(f);
-    case USE: return use(f, step->number);
+    case USE: return use_connection(f, step->number);
     case SLEEP: return wait_for(f, -1, 0, (int)step->number);
     case REFUSE:
         t_net_unlisten(f->listener);
@@ -592,7 +593,7 @@ static bool run_step(t_fake *f, const struct step *step) {
     }
 }
 
-/* Where to go on after step `at`. */
+/* The step after step `at`. */
 static size_t next_step(t_fake *f, size_t at) {
     struct step *step = &f->steps[at];
     if (step->op == LOOP) step->rounds = 1;
@@ -629,7 +630,7 @@ static void start_thread(t_fake *f) {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&f->thread, NULL, fake_main, f);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error) t_fail("no thread for the fake server: %s", strerror(error));
+    if (error) t_fail("cannot start the fake server's thread: %s", strerror(error));
 }
 
 t_fake *t_fake_start(const char *script) {
@@ -661,7 +662,7 @@ const char *t_fake_url(const t_fake *fake) {
     return fake->url;
 }
 
-/* Whether the script came to its end, or to a loop that has none, before the deadline. */
+/* Whether the script reached its end, or an endless loop, before the deadline. */
 static bool await_end(t_fake *f, int64_t limit_ms) {
     struct timespec until;
     int error = 0;
@@ -688,16 +689,16 @@ void t_fake_join(t_fake *fake, int64_t deadline_ms) {
     int64_t limit_ms = t_patience(deadline_ms);
     bool over = await_end(fake, limit_ms);
     if (!over) {
-        (void)eventfd_write(fake->stop, 1); /* makes the step under way say where it is */
+        (void)eventfd_write(fake->stop, 1); /* makes the current step report where it is */
         T_CHECK(await_end(fake, t_patience(5000)));
     }
     pthread_mutex_lock(&fake->mutex);
     if (fake->failed) snprintf(failure, sizeof failure, "%s", fake->failure);
     pthread_mutex_unlock(&fake->mutex);
-    if (failure[0]) end_thread(fake); /* a test that fails may not come to free it */
+    if (failure[0]) end_thread(fake); /* a test that fails may never free it */
     if (failure[0] && !over)
-        t_fail("script not ended in %lld ms: %s", (long long)limit_ms, failure);
-    if (failure[0]) t_fail("script not followed: %s", failure);
+        t_fail("the script did not end in %lld ms: %s", (long long)limit_ms, failure);
+    if (failure[0]) t_fail("the script was not followed: %s", failure);
 }
 
 void t_fake_free(t_fake *fake) {

@@ -14,21 +14,21 @@
 
 static struct t_inject calls = {.what = "call on a file"};
 
-static bool fails(int error) {
+static bool must_fail(int error) {
     if (!t_inject_hit(&calls)) return false;
     errno = error;
     return true;
 }
 
-#define WRAP(type, failed, error, name, parameters, arguments)    \
-    type __real_##name parameters;                                \
-    type __wrap_##name parameters;                                \
-    type __wrap_##name parameters {                               \
-        return fails(error) ? (failed) : __real_##name arguments; \
+#define WRAP(type, failed, error, name, parameters, arguments)        \
+    type __real_##name parameters;                                    \
+    type __wrap_##name parameters;                                    \
+    type __wrap_##name parameters {                                   \
+        return must_fail(error) ? (failed) : __real_##name arguments; \
     }
 
-/* Of each that has a size in it there is a twin for 64 bits, which is what is called where off_t
-   has them; and of some another that optimised code calls (_FORTIFY_SOURCE). */
+/* Each function with a size in its types has a 64-bit variant, which is called where off_t has
+   64 bits. Some have another variant that optimised code calls (_FORTIFY_SOURCE). */
 WRAP(int, -1, EDQUOT, mkdir, (const char *path, mode_t mode), (path, mode))
 WRAP(int, -1, ENOSPC, mkfifoat, (int at, const char *path, mode_t mode), (at, path, mode))
 WRAP(int, -1, EIO, unlinkat, (int at, const char *path, int flags), (at, path, flags))
@@ -57,7 +57,7 @@ WRAP(int, -1, ENOMEM, epoll_ctl, (int epoll, int what, int fd, struct epoll_even
 WRAP(DIR *, NULL, ENOMEM, fdopendir, (int fd), (fd))
 WRAP(int, -1, EACCES, futimens, (int fd, const struct timespec times[2]), (fd, times))
 
-/* ---- With a last argument that may be missing ------------------------------------------------ */
+/* ---- With an optional last argument ---------------------------------------------------------- */
 
 #define WRAP_OPEN(name, parameters, arguments)                    \
     int __real_##name parameters;                                 \
@@ -67,7 +67,7 @@ WRAP(int, -1, EACCES, futimens, (int fd, const struct timespec times[2]), (fd, t
         va_start(args, flags);                                    \
         mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0; \
         va_end(args);                                             \
-        return fails(EMFILE) ? -1 : __real_##name arguments;      \
+        return must_fail(EMFILE) ? -1 : __real_##name arguments;  \
     }
 
 WRAP_OPEN(open, (const char *path, int flags, ...), (path, flags, mode))
@@ -77,16 +77,16 @@ WRAP_OPEN(openat64, (int at, const char *path, int flags, ...), (at, path, flags
 WRAP(int, -1, EMFILE, __openat_2, (int at, const char *path, int flags), (at, path, flags))
 WRAP(int, -1, EMFILE, __openat64_2, (int at, const char *path, int flags), (at, path, flags))
 
-/* A pointer or a number: both are passed in the same way. */
-#define WRAP_FCNTL(name)                                          \
-    int __real_##name(int fd, int what, ...);                     \
-    int __wrap_##name(int fd, int what, ...);                     \
-    int __wrap_##name(int fd, int what, ...) {                    \
-        va_list args;                                             \
-        va_start(args, what);                                     \
-        void *arg = va_arg(args, void *);                         \
-        va_end(args);                                             \
-        return fails(ENOLCK) ? -1 : __real_##name(fd, what, arg); \
+/* A pointer or an integer: both are passed in the same way. */
+#define WRAP_FCNTL(name)                                              \
+    int __real_##name(int fd, int what, ...);                         \
+    int __wrap_##name(int fd, int what, ...);                         \
+    int __wrap_##name(int fd, int what, ...) {                        \
+        va_list args;                                                 \
+        va_start(args, what);                                         \
+        void *arg = va_arg(args, void *);                             \
+        va_end(args);                                                 \
+        return must_fail(ENOLCK) ? -1 : __real_##name(fd, what, arg); \
     }
 
 WRAP_FCNTL(fcntl)

@@ -1,8 +1,9 @@
 /*
- * Files that cannot be had: what t_sys is for descriptors and threads, for the calls on files and
- * directories that the file store makes (open, openat, mkdir, mkfifoat, unlinkat, fcntl, pread,
- * pwrite, fstat, fstatat, statx, fstatfs, epoll_ctl, fdopendir, futimens), each with an errno that
- * it can have. In hf_testfiles, an addition to hf_testalloc; counted apart.
+ * Makes calls on files and directories fail, as t_sys does for descriptors and threads. It covers
+ * the calls of the file store: open, openat, mkdir, mkfifoat, unlinkat, fcntl, pread, pwrite,
+ * fstat, fstatat, statx, fstatfs, epoll_ctl, fdopendir and futimens. Each fails with an errno that
+ * it can have. Part of hf_testfiles, which is used together with hf_testalloc; its calls are
+ * counted separately.
  */
 #ifndef T_FILES_H
 #define T_FILES_H

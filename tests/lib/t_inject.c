@@ -28,14 +28,14 @@ void t_inject_arm(struct t_inject *inject, int64_t n, bool forever) {
 }
 
 /*
- * An assertion that fails in the function under test jumps out of it, past its driver. Which call
- * had been failed is then said at the end of the process, or at the next use.
+ * A failed assertion in the function under test jumps out of it, past its driver. The call that was
+ * made to fail is then reported at the end of the process, or at the next use.
  */
 static struct t_inject *_Atomic current;
 
 static void tell_if_left(struct t_inject *inject) {
     if (!atomic_exchange(&inject->running, false)) return;
-    fprintf(stderr, "The test was left while %s %lld failed%s.\n", inject->what,
+    fprintf(stderr, "The test ended while %s %lld failed%s.\n", inject->what,
             atomic_load(&inject->fail_at), atomic_load(&inject->forever) ? " for good" : "");
 }
 
@@ -56,7 +56,7 @@ static bool run_failing(struct t_inject *inject, t_inject_fn *fn, void *arg, int
     return met;
 }
 
-/* A run on a slow machine may find nothing to wait for, and make no call that others of its kind make. */
+/* On a slow machine a run may have nothing to wait for, and so make fewer calls than other runs. */
 enum { TRIES = 10 };
 
 static void run_until_clean(struct t_inject *inject, t_inject_fn *fn, void *arg, int64_t max,
@@ -64,9 +64,8 @@ static void run_until_clean(struct t_inject *inject, t_inject_fn *fn, void *arg,
     int64_t n = 1;
     for (int i = 0; n == 1 && i < TRIES; i++)
         while (run_failing(inject, fn, arg, n, forever))
-            if (n++ == max)
-                t_fail("more than %lld calls (%s), no end in sight", (long long)max, inject->what);
-    if (n == 1) t_fail("no %s failed, though there are some", inject->what);
+            if (n++ == max) t_fail("more than %lld calls (%s)", (long long)max, inject->what);
+    if (n == 1) t_fail("no %s failed, although there are some", inject->what);
 }
 
 int64_t t_inject_each(struct t_inject *inject, t_inject_fn *fn, void *arg, int64_t max) {
@@ -80,7 +79,8 @@ int64_t t_inject_each(struct t_inject *inject, t_inject_fn *fn, void *arg, int64
         calls = atomic_load(&inject->calls);
     }
     if (calls == 0)
-        t_fail("no %s in a run without failures: is it linked as it must be?", inject->what);
+        t_fail("no %s in a run without failures: is the test linked with hf_testalloc?",
+               inject->what);
     run_until_clean(inject, fn, arg, max ? max : EACH_MAX, false);
     run_until_clean(inject, fn, arg, max ? max : EACH_MAX, true);
     return calls;

@@ -1,7 +1,7 @@
 /*
- * What t_alloc and t_sys share: counting calls over all threads, failing the n-th or all from it
- * on, and running a function once for every call it makes that may fail. Calls of the test library
- * itself are neither counted nor failed (t_exempt.h).
+ * Shared by t_alloc, t_sys and t_files: counts calls over all threads, fails the n-th or all from
+ * it on, and runs a function once for every call it makes. Calls of the test library itself are
+ * neither counted nor failed (t_exempt.h).
  */
 #ifndef T_INJECT_H
 #define T_INJECT_H

@@ -19,7 +19,7 @@
 #define PORT_LAST  32767
 #define DRAWS_MAX  1000
 
-static struct sockaddr_in loopback(uint16_t port) {
+static struct sockaddr_in loopback_address(uint16_t port) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     return address;
@@ -40,12 +40,12 @@ static void set_flag(int fd, int level, int option) {
 
 static uint16_t draw_port(void) {
     uint32_t random;
-    if (getrandom(&random, sizeof random, 0) != sizeof random) t_fail("there is no randomness");
+    if (getrandom(&random, sizeof random, 0) != sizeof random) t_fail("cannot read random bytes");
     return (uint16_t)(PORT_FIRST + random % (PORT_LAST - PORT_FIRST + 1));
 }
 
 int t_net_listen(uint16_t port) {
-    struct sockaddr_in address = loopback(port);
+    struct sockaddr_in address = loopback_address(port);
     int fd = tcp_socket(SOCK_NONBLOCK);
     set_flag(fd, SOL_SOCKET, SO_REUSEADDR);
     if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, SOMAXCONN) == 0) {
@@ -61,7 +61,7 @@ int t_net_listen_any(uint16_t *port) {
         int fd = t_net_listen(*port);
         if (fd >= 0) return fd;
     }
-    t_fail("none of %d ports drawn could be listened on", DRAWS_MAX);
+    t_fail("cannot listen on any of %d random ports", DRAWS_MAX);
 }
 
 void t_net_unlisten(int fd) {
@@ -76,17 +76,17 @@ uint16_t t_net_free_port(void) {
     return port;
 }
 
-static int start(int fd, const struct sockaddr *address, socklen_t length) {
+static int start_connect(int fd, const struct sockaddr *address, socklen_t length) {
     if (connect(fd, address, length) == 0 || errno == EINPROGRESS) return fd;
     close(fd);
     return -1;
 }
 
 int t_net_connect_start(uint16_t port) {
-    struct sockaddr_in address = loopback(port);
+    struct sockaddr_in address = loopback_address(port);
     int fd = tcp_socket(SOCK_NONBLOCK);
     set_flag(fd, IPPROTO_TCP, TCP_NODELAY);
-    return start(fd, (struct sockaddr *)&address, sizeof address);
+    return start_connect(fd, (struct sockaddr *)&address, sizeof address);
 }
 
 int t_net_connect_unix_start(const char *path) {
@@ -95,11 +95,11 @@ int t_net_connect_unix_start(const char *path) {
     memcpy(address.sun_path, path, strlen(path));
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0) t_fail("socket: %s", strerror(errno));
-    return start(fd, (struct sockaddr *)&address, sizeof address);
+    return start_connect(fd, (struct sockaddr *)&address, sizeof address);
 }
 
 int t_net_connect(uint16_t port) {
-    struct sockaddr_in address = loopback(port);
+    struct sockaddr_in address = loopback_address(port);
     struct timeval limit = {.tv_sec = (time_t)t_patience(10000) / 1000};
     int fd = tcp_socket(0);
     set_flag(fd, IPPROTO_TCP, TCP_NODELAY);
@@ -111,7 +111,7 @@ int t_net_connect(uint16_t port) {
 }
 
 bool t_net_accepts(uint16_t port) {
-    struct sockaddr_in address = loopback(port);
+    struct sockaddr_in address = loopback_address(port);
     int fd = tcp_socket(0);
     bool accepted = connect(fd, (struct sockaddr *)&address, sizeof address) == 0;
     close(fd);
@@ -120,7 +120,8 @@ bool t_net_accepts(uint16_t port) {
 
 void t_net_reset(int fd) {
     if (fd < 0) return;
-    /* Connecting to nowhere aborts a TCP connection even while a forked child has it open too. */
+    /* Connecting to AF_UNSPEC aborts a TCP connection even while a forked child also has it
+       open. */
     struct linger abort_it = {.l_onoff = 1, .l_linger = 0};
     struct sockaddr nowhere = {.sa_family = AF_UNSPEC};
     (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &abort_it, sizeof abort_it);

@@ -29,8 +29,8 @@
 
 struct t_proc {
     pid_t pid;
-    int output_fd; /* what the child prints; -1 once it is at its end */
-    char *output;  /* OUTPUT_MAX bytes, the last one always 0 */
+    int output_fd; /* the child's output; -1 after its end */
+    char *output;  /* OUTPUT_MAX bytes; the last one is always 0 */
     size_t length;
 };
 
@@ -44,7 +44,7 @@ bool t_proc_die_with(pid_t parent) {
     return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
 }
 
-/* Present only in a build that measures coverage, where _exit would lose what the child covered. */
+/* Exists only in a coverage build, where _exit would lose the child's counts. */
 extern void __gcov_dump(void) __attribute__((weak));
 
 static struct {
@@ -60,13 +60,13 @@ static void run_in_child(void **state) {
     child.result = child.fn(child.arg);
 }
 
-/* What is the parent's to end (atexit, leak checks) must not run in the child, hence _exit. */
+/* _exit, because the parent's atexit functions and leak checks must not run in the child. */
 _Noreturn static void child_main(pid_t parent, int output) {
     if (!t_proc_die_with(parent)) _exit(T_PROC_FAILED);
     if (dup2(output, STDOUT_FILENO) < 0 || dup2(output, STDERR_FILENO) < 0) _exit(T_PROC_FAILED);
     close(output);
     setenv("CMOCKA_MESSAGE_OUTPUT", "STDOUT", 1);
-    cmocka_set_test_filter(NULL); /* the parent's would leave out the one there is */
+    cmocka_set_test_filter(NULL); /* the parent's filter would exclude this test */
     const struct CMUnitTest tests[] = {cmocka_unit_test(run_in_child)};
     int failures = cmocka_run_group_tests_name("child", tests, NULL, NULL);
     fflush(stdout);
@@ -82,12 +82,12 @@ t_proc *t_proc_start(t_proc_fn *fn, void *arg) {
     char *output = calloc(1, OUTPUT_MAX);
     int ends[2];
     if (!proc || !output || pipe2(ends, O_CLOEXEC) != 0) t_fail("no child: %s", strerror(errno));
-    child.proc = proc; /* of the parent: a child that exits must not take it for a leak */
+    child.proc = proc; /* the parent's: the child must not report it as a leak */
     child.output = output;
     child.fn = fn;
     child.arg = arg;
     pid_t parent = getpid();
-    fflush(stdout); /* or the child would print it once more */
+    fflush(stdout); /* otherwise the child would print it again */
     pid_t pid = fork();
     if (pid < 0) t_fail("fork: %s", strerror(errno));
     t_exempt_end();
@@ -101,7 +101,7 @@ pid_t t_proc_pid(const t_proc *proc) {
     return proc->pid;
 }
 
-/* Whether the child has stopped or ended; it is left to be waited for. */
+/* Whether the child has stopped or ended. It can still be waited for. */
 static bool has_stopped(pid_t pid) {
     siginfo_t info = {0};
     int rc = waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOHANG | WNOWAIT);
@@ -119,7 +119,7 @@ void t_proc_kill(t_proc *proc, int signal_number) {
     t_proc_signal(proc->pid, signal_number);
 }
 
-/* Read what is there; bytes beyond OUTPUT_MAX are dropped, for the child must not block on them. */
+/* Read what is available. Bytes beyond OUTPUT_MAX are dropped, so that the child never blocks. */
 static void read_output(t_proc *proc, int timeout_ms) {
     struct pollfd pfd = {.fd = proc->output_fd, .events = POLLIN};
     char rest[4096];
@@ -133,7 +133,7 @@ static void read_output(t_proc *proc, int timeout_ms) {
     proc->output_fd = -1;
 }
 
-static bool reap(t_proc *proc, int *status) {
+static bool reap_child(t_proc *proc, int *status) {
     int raw;
     if (waitpid(proc->pid, &raw, WNOHANG) != proc->pid) return false;
     *status = WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw);
@@ -146,10 +146,10 @@ static void proc_free(t_proc *proc) {
     free(proc);
 }
 
-/* False at the deadline. The pipe's end is not awaited: a child of the child may keep it open. */
-static bool await(t_proc *proc, int64_t deadline_ms, int *status) {
+/* False at the deadline. Does not wait for the end of the pipe: a grandchild may keep it open. */
+static bool await_child(t_proc *proc, int64_t deadline_ms, int *status) {
     int64_t until = t_now_ms() + t_patience(deadline_ms);
-    while (!reap(proc, status)) {
+    while (!reap_child(proc, status)) {
         if (t_now_ms() > until) return false;
         if (proc->output_fd >= 0) {
             read_output(proc, 1);
@@ -174,10 +174,10 @@ static void kill_late(t_proc *proc) {
 
 int t_proc_wait(t_proc *proc, int64_t deadline_ms) {
     int status;
-    if (!await(proc, deadline_ms, &status)) {
+    if (!await_child(proc, deadline_ms, &status)) {
         int pid = (int)proc->pid;
         kill_late(proc);
-        t_fail("child %d had not ended after %lld ms", pid, (long long)t_patience(deadline_ms));
+        t_fail("child %d is still running after %lld ms", pid, (long long)t_patience(deadline_ms));
     }
     bool meant = status == 0 || status == 128 + SIGKILL;
     if (!meant) fprintf(stderr, "%s", proc->output);
@@ -188,7 +188,7 @@ int t_proc_wait(t_proc *proc, int64_t deadline_ms) {
 void t_proc_expect_failure(t_proc_fn *fn, void *arg, const char *text) {
     int status;
     t_proc *proc = t_proc_start(fn, arg);
-    if (!await(proc, EXPECT_MS, &status)) {
+    if (!await_child(proc, EXPECT_MS, &status)) {
         kill_late(proc);
         t_fail("neither ended nor failed with: %s", text);
     }
@@ -197,14 +197,15 @@ void t_proc_expect_failure(t_proc_fn *fn, void *arg, const char *text) {
     if (!failed || !said) fprintf(stderr, "%s", proc->output);
     proc_free(proc);
     if (!failed) t_fail("ended with status %d instead of failing with: %s", status, text);
-    if (!said) t_fail("failed, but without saying: %s", text);
+    if (!said) t_fail("failed, but did not print: %s", text);
 }
 
 /* ---- Shared memory --------------------------------------------------------------------------- */
 
 void *t_shared_new(size_t size) {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) t_fail("no shared memory of %zu bytes: %s", size, strerror(errno));
+    if (memory == MAP_FAILED)
+        t_fail("cannot map %zu bytes of shared memory: %s", size, strerror(errno));
     return memory;
 }
 
@@ -265,7 +266,7 @@ t_threads *t_threads_start(int n, t_thread_fn *fn, void *arg) {
         all->each[i].all = all;
         all->each[i].index = i;
         int error = pthread_create(&all->each[i].thread, NULL, thread_main, &all->each[i]);
-        if (error) t_fail("no thread %d of %d: %s", i + 1, n, strerror(error));
+        if (error) t_fail("cannot start thread %d of %d: %s", i + 1, n, strerror(error));
     }
     t_exempt_end();
     pthread_mutex_lock(&all->mutex);
@@ -286,7 +287,7 @@ void t_threads_join(t_threads *threads, int64_t deadline_ms) {
     struct timespec until;
     int64_t limit_ms = t_patience(deadline_ms);
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)(limit_ms / 1000 + 1); /* never early for its fraction of a second */
+    until.tv_sec += (time_t)(limit_ms / 1000 + 1); /* never early by a fraction of a second */
     pthread_mutex_lock(&threads->mutex);
     int error = 0;
     while (threads->ended < threads->n && !error) {
@@ -295,7 +296,7 @@ void t_threads_join(t_threads *threads, int64_t deadline_ms) {
     int left = threads->n - threads->ended;
     pthread_mutex_unlock(&threads->mutex);
     if (left) {
-        t_fail("%d of %d threads had not ended after %lld ms", left, threads->n,
+        t_fail("%d of %d threads are still running after %lld ms", left, threads->n,
                (long long)limit_ms);
     }
     for (int i = 0; i < threads->n; i++) pthread_join(threads->each[i].thread, NULL);

@@ -1,15 +1,15 @@
 /*
  * See t_proxy.h.
  *
- * One thread owns every socket and all state but the counters; a control is a function that this
- * thread runs between two polls while its caller waits. So nothing here is shared and needs a lock
- * but the one slot for that function.
+ * One thread owns every socket and all state except the counters. A control is a function that this
+ * thread runs between two polls, while its caller waits. So only the slot for that function needs a
+ * lock.
  *
- * A connection has two flows. The flow of direction d reads fd[d] and writes fd[1 - d], since the
- * client is side 0 and T_TO_SERVER is 0. What was read queues up as chunks, each with the time from
- * which it may be written; the end of the source queues behind them.
+ * A connection has two flows. The flow of direction d reads fd[d] and writes fd[1 - d], because the
+ * client is side 0 and T_TO_SERVER is 0. Bytes are queued as chunks, each with the earliest time at
+ * which it may be written. The end of the source is queued behind them.
  *
- *   LIVE --detach--> DETACHED (no client side; to the server nothing is written)
+ *   LIVE --detach--> DETACHED (no client side; nothing is written to the server)
  *                        --deliver--> DELIVERED (written; the server's answers are kept as text)
  */
 #include "t_proxy.h"
@@ -37,7 +37,7 @@
 #define QUEUE_MAX    ((size_t)1 << 20) /* of one flow; a source is not read beyond it */
 #define READ_MAX     16384
 #define LATE_MAX     65536 /* of the text of late answers */
-#define SLICE_GAP_US 100   /* between slices, or the receiver would read several at once */
+#define SLICE_GAP_US 100   /* between slices; otherwise the receiver would read several at once */
 #define CONTROL_MS   10000
 #define DELIVER_MS   10000
 
@@ -56,9 +56,9 @@ struct flow {
     struct chunk *first, *last;
     size_t queued;
     int64_t next_write_us;
-    bool blocked;        /* the destination takes no more at the moment */
-    enum end source_end; /* what has become of the source */
-    bool done;           /* and the destination has been told */
+    bool blocked;        /* the destination accepts no more at the moment */
+    enum end source_end; /* how the source has ended */
+    bool done;           /* the end was passed on to the destination */
 };
 
 struct settings {
@@ -71,7 +71,7 @@ struct settings {
 struct proxy_connection {
     struct proxy_connection *next;
     uint64_t number;
-    int fd[2]; /* -1: that side is gone */
+    int fd[2]; /* -1: that side is closed */
     struct flow flow[2];
     struct settings settings;
     enum stage stage;
@@ -93,17 +93,17 @@ struct t_proxy {
     pthread_t thread;
     int wake;
 
-    pthread_mutex_t mutex; /* over job, and job->done */
+    pthread_mutex_t mutex; /* guards job and job->done */
     pthread_cond_t changed;
     struct proxy_job *job;
 
     atomic_uint_fast64_t accepted, open, late, bytes[2], forwarded[2];
 
-    /* The thread's own. */
+    /* Used by the thread only. */
     int listener;
     bool quit;
     uint64_t selected;
-    struct settings fresh; /* of connections to come */
+    struct settings fresh; /* of future connections */
     uint64_t drop_left, drop_number;
     struct proxy_connection *connections;
     struct pollfd *pollfds;
@@ -145,7 +145,7 @@ static void flow_drop_first(struct flow *flow) {
     free(chunk);
 }
 
-static bool held(const struct proxy_connection *c, t_dir d) {
+static bool is_withheld(const struct proxy_connection *c, t_dir d) {
     if (d == T_TO_SERVER && c->stage == DETACHED) return true;
     return c->settings.withheld[d] || c->settings.blackhole;
 }
@@ -158,7 +158,7 @@ static void kill_connection(struct proxy_connection *c) {
     c->dead = true;
 }
 
-/* The source of d has ended: with a reset it is closed, and nothing more can be said to it. */
+/* The source of d has ended. After a reset it is closed, and nothing can be sent to it any more. */
 static void source_ended(struct proxy_connection *c, t_dir d, enum end how) {
     struct flow *back = &c->flow[1 - d];
     c->flow[d].source_end = how;
@@ -167,13 +167,13 @@ static void source_ended(struct proxy_connection *c, t_dir d, enum end how) {
     c->fd[d] = -1;
     flow_clear(back);
     back->done = true;
-    /* Neither side is there: only a flow to the server may still be kept for one that is. */
+    /* Both sides are closed. Only a detached connection still has its server side open. */
     if (c->fd[1 - d] < 0) c->dead = true;
 }
 
 /*
- * Tell the destination of d that its source has ended. The server is always told by a plain end,
- * for a reset could overtake bytes that it has not read; it answers with its own.
+ * Pass the end of the source of d on to its destination. The server always gets a normal end: a
+ * reset could overtake bytes that it has not read. The server then ends the connection itself.
  */
 static void pass_end_on(struct proxy_connection *c, t_dir d) {
     struct flow *flow = &c->flow[d];
@@ -186,7 +186,7 @@ static void pass_end_on(struct proxy_connection *c, t_dir d) {
     flow->done = true;
 }
 
-/* One write. False if there is no use in another right away. */
+/* One write. False if another one would not help now. */
 static bool write_some(t_proxy *p, struct proxy_connection *c, t_dir d, int64_t now_us) {
     struct flow *flow = &c->flow[d];
     struct chunk *chunk = flow->first;
@@ -213,9 +213,9 @@ static bool writable_now(const struct proxy_connection *c, t_dir d, int64_t now_
            flow->next_write_us <= now_us;
 }
 
-static void pump(t_proxy *p, struct proxy_connection *c, t_dir d, int64_t now_us) {
+static void write_flow(t_proxy *p, struct proxy_connection *c, t_dir d, int64_t now_us) {
     struct flow *flow = &c->flow[d];
-    if (c->dead || flow->done || held(c, d)) return;
+    if (c->dead || flow->done || is_withheld(c, d)) return;
     while (writable_now(c, d, now_us) && write_some(p, c, d, now_us)) {
     }
     if (!c->dead && !flow->done && !flow->first && flow->source_end != OPEN) pass_end_on(c, d);
@@ -231,7 +231,7 @@ static void keep_late_answer(t_proxy *p, const char *bytes, size_t length) {
     p->late_answers[p->late_length] = '\0';
 }
 
-/* Whether this answer is one of those to be swallowed; the last of them costs the connection. */
+/* Whether this answer must be dropped. Dropping the last one resets the connection. */
 static bool swallow_answer(t_proxy *p, struct proxy_connection *c) {
     if (!p->drop_left || (p->drop_number && p->drop_number != c->number)) return false;
     if (--p->drop_left == 0) kill_connection(c);
@@ -247,7 +247,7 @@ static void take_in(t_proxy *p, struct proxy_connection *c, t_dir d, const char 
     flow_push(&c->flow[d], bytes, length, t_now_us() + c->settings.delay_ms[d] * 1000);
 }
 
-/* One read. False if nothing was there. */
+/* One read. False if there was nothing to read. */
 static bool read_some(t_proxy *p, struct proxy_connection *c, t_dir d) {
     char bytes[READ_MAX];
     if (c->fd[d] < 0 || c->flow[d].source_end != OPEN) return false;
@@ -287,7 +287,7 @@ static void accept_one(t_proxy *p) {
     atomic_fetch_add(&p->open, 1);
 }
 
-/* Without a client only what is kept for the server matters, and until the server ends it. */
+/* Without a client, only the bytes kept for the server matter, until the server ends. */
 static bool is_over(const struct proxy_connection *c) {
     if (c->dead || (c->flow[0].done && c->flow[1].done && c->flow[1].source_end != OPEN))
         return true;
@@ -312,8 +312,8 @@ static void pump_all(t_proxy *p) {
     struct proxy_connection **at = &p->connections;
     while (*at) {
         struct proxy_connection *c = *at;
-        pump(p, c, T_TO_SERVER, now_us);
-        pump(p, c, T_TO_CLIENT, now_us);
+        write_flow(p, c, T_TO_SERVER, now_us);
+        write_flow(p, c, T_TO_CLIENT, now_us);
         if (is_over(c)) {
             *at = c->next;
             connection_free(p, c);
@@ -325,7 +325,7 @@ static void pump_all(t_proxy *p) {
 
 /* ---- The loop -------------------------------------------------------------------------------- */
 
-/* A side from which nothing is wanted is left out, or its hang-up would end every poll at once. */
+/* Leave out a side that we do not want to read: its hang-up would end every poll at once. */
 static struct pollfd side_pollfd(const struct proxy_connection *c, int side) {
     const struct flow *from = &c->flow[side], *to = &c->flow[1 - side];
     short events = 0;
@@ -355,7 +355,7 @@ static nfds_t fill_pollfds(t_proxy *p) {
 static void until_ready(const struct proxy_connection *c, t_dir d, int64_t now_us,
                         int64_t *wait_us) {
     const struct flow *flow = &c->flow[d];
-    if (!flow->first || flow->blocked || flow->done || held(c, d)) return;
+    if (!flow->first || flow->blocked || flow->done || is_withheld(c, d)) return;
     int64_t due = flow->first->ready_us;
     if (due < flow->next_write_us) due = flow->next_write_us;
     int64_t left = due > now_us ? due - now_us : 0;
@@ -376,7 +376,7 @@ static void wait_for_events(t_proxy *p) {
     }
 }
 
-/* The list has not changed since fill_pollfds: nothing is freed or added before accept_one. */
+/* The list is the same as in fill_pollfds: nothing is freed or added before accept_one. */
 static void handle_events(t_proxy *p) {
     const struct pollfd *at = p->pollfds + 2;
     eventfd_t ignored;
@@ -422,10 +422,10 @@ static void start_thread(t_proxy *p) {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&p->thread, NULL, proxy_main, p);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error) t_fail("no thread for the proxy: %s", strerror(error));
+    if (error) t_fail("cannot start the proxy's thread: %s", strerror(error));
 }
 
-static t_proxy *start(uint16_t target_port, const char *target_path) {
+static t_proxy *start_proxy(uint16_t target_port, const char *target_path) {
     t_exempt_begin();
     t_proxy *p = calloc(1, sizeof *p);
     if (!p) t_fail("out of memory");
@@ -447,14 +447,14 @@ static t_proxy *start(uint16_t target_port, const char *target_path) {
 }
 
 t_proxy *t_proxy_start(uint16_t target_port) {
-    return start(target_port, NULL);
+    return start_proxy(target_port, NULL);
 }
 
 t_proxy *t_proxy_start_unix(const char *target_path) {
-    return start(0, target_path);
+    return start_proxy(0, target_path);
 }
 
-/* Run a function on the proxy's thread, and wait until it has. */
+/* Run a function on the proxy's thread, and wait until it is done. */
 static void on_thread(t_proxy *p, job_fn *fn, void *arg) {
     struct proxy_job job = {.fn = fn, .arg = arg};
     struct timespec until;
@@ -470,7 +470,7 @@ static void on_thread(t_proxy *p, job_fn *fn, void *arg) {
     while (!job.done && !error) error = pthread_cond_timedwait(&p->changed, &p->mutex, &until);
     if (p->job == &job) p->job = NULL;
     pthread_mutex_unlock(&p->mutex);
-    if (error) t_fail("the proxy does not react: %s", strerror(error));
+    if (error) t_fail("the proxy does not respond: %s", strerror(error));
 }
 
 static void do_quit(t_proxy *p, void *arg) {
@@ -507,7 +507,7 @@ const char *t_proxy_url(const t_proxy *proxy) {
 
 /* ---- Controls -------------------------------------------------------------------------------- */
 
-static bool concerns(const t_proxy *p, const struct proxy_connection *c) {
+static bool is_selected(const t_proxy *p, const struct proxy_connection *c) {
     return c->stage == LIVE && !c->dead && (!p->selected || p->selected == c->number);
 }
 
@@ -522,7 +522,7 @@ void t_proxy_select(t_proxy *proxy, uint64_t n) {
 static void do_cut(t_proxy *p, void *arg) {
     (void)arg;
     for (struct proxy_connection *c = p->connections; c; c = c->next) {
-        if (concerns(p, c)) kill_connection(c);
+        if (is_selected(p, c)) kill_connection(c);
     }
 }
 
@@ -530,7 +530,7 @@ void t_proxy_cut(t_proxy *proxy) {
     on_thread(proxy, do_cut, NULL);
 }
 
-/* Connections that still wait in the kernel to be accepted are reset with the listener. */
+/* Connections that are not accepted yet are reset together with the listener. */
 static void do_refuse(t_proxy *p, void *arg) {
     bool *on = arg;
     if (*on) {
@@ -545,7 +545,7 @@ static void do_refuse(t_proxy *p, void *arg) {
 void t_proxy_refuse(t_proxy *proxy, bool on) {
     bool still_closed = on;
     on_thread(proxy, do_refuse, &still_closed);
-    if (still_closed != on) t_fail("port %u was taken while the proxy had left it", proxy->port);
+    if (still_closed != on) t_fail("port %u was taken while the proxy had closed it", proxy->port);
 }
 
 enum what { DELAY, SLICE, WITHHOLD, BLACKHOLE };
@@ -557,7 +557,7 @@ struct change {
     bool applied;
 };
 
-static void apply(struct settings *settings, struct change *change) {
+static void apply_change(struct settings *settings, struct change *change) {
     change->applied = true;
     switch (change->what) {
     case DELAY: settings->delay_ms[change->dir] = change->value; break;
@@ -569,32 +569,32 @@ static void apply(struct settings *settings, struct change *change) {
 
 static void do_change(t_proxy *p, void *arg) {
     struct change *change = arg;
-    if (!p->selected) apply(&p->fresh, change);
+    if (!p->selected) apply_change(&p->fresh, change);
     for (struct proxy_connection *c = p->connections; c; c = c->next) {
-        if (concerns(p, c)) apply(&c->settings, change);
+        if (is_selected(p, c)) apply_change(&c->settings, change);
     }
 }
 
-static void set(t_proxy *proxy, enum what what, t_dir dir, int64_t value) {
+static void change_setting(t_proxy *proxy, enum what what, t_dir dir, int64_t value) {
     struct change change = {.what = what, .dir = dir, .value = value};
     on_thread(proxy, do_change, &change);
     if (!change.applied) t_fail("the connection that was selected in the proxy is not open");
 }
 
 void t_proxy_delay(t_proxy *proxy, t_dir dir, int64_t ms) {
-    set(proxy, DELAY, dir, ms);
+    change_setting(proxy, DELAY, dir, ms);
 }
 
 void t_proxy_slice(t_proxy *proxy, t_dir dir, size_t bytes) {
-    set(proxy, SLICE, dir, (int64_t)bytes);
+    change_setting(proxy, SLICE, dir, (int64_t)bytes);
 }
 
 void t_proxy_withhold(t_proxy *proxy, t_dir dir, bool on) {
-    set(proxy, WITHHOLD, dir, on);
+    change_setting(proxy, WITHHOLD, dir, on);
 }
 
 void t_proxy_blackhole(t_proxy *proxy, bool on) {
-    set(proxy, BLACKHOLE, T_TO_SERVER, on);
+    change_setting(proxy, BLACKHOLE, T_TO_SERVER, on);
 }
 
 static void do_drop_answers(t_proxy *p, void *arg) {
@@ -610,9 +610,9 @@ void t_proxy_drop_answers(t_proxy *proxy, unsigned n) {
 
 static size_t detach_one(t_proxy *p, struct proxy_connection *c) {
     while (read_some(p, c, T_TO_SERVER)) {
-    } /* what the client had sent belongs to it */
+    } /* the client's bytes belong to it */
     if (c->dead) return 0;
-    /* From here on it is late bytes that are counted, not an open connection. */
+    /* From now on this counts as late bytes, not as an open connection. */
     atomic_fetch_sub(&p->open, 1);
     atomic_fetch_add(&p->late, 1);
     c->stage = DETACHED;
@@ -624,7 +624,7 @@ static size_t detach_one(t_proxy *p, struct proxy_connection *c) {
 static void do_detach(t_proxy *p, void *arg) {
     size_t *held_back = arg;
     for (struct proxy_connection *c = p->connections; c; c = c->next) {
-        if (concerns(p, c)) *held_back += detach_one(p, c);
+        if (is_selected(p, c)) *held_back += detach_one(p, c);
     }
     if (!p->selected) p->fresh.withheld[T_TO_SERVER] = false;
 }
@@ -644,7 +644,7 @@ static void do_deliver(t_proxy *p, void *arg) {
     }
 }
 
-/* The end of the stream follows the bytes, and the server's end follows what it did with them. */
+/* The end of the stream follows the bytes. The server ends after it has processed them. */
 size_t t_proxy_deliver(t_proxy *proxy) {
     size_t held_back = 0;
     on_thread(proxy, do_deliver, &held_back);
@@ -657,7 +657,7 @@ static void do_nothing(t_proxy *p, void *arg) {
 }
 
 const char *t_proxy_late_answers(t_proxy *proxy) {
-    on_thread(proxy, do_nothing, NULL); /* so that what the thread wrote before is seen here */
+    on_thread(proxy, do_nothing, NULL); /* makes the thread's earlier writes visible here */
     return proxy->late_answers;
 }
 
@@ -675,7 +675,7 @@ uint64_t t_proxy_bytes(const t_proxy *proxy, t_dir dir) {
     return atomic_load(&proxy->bytes[dir]);
 }
 
-/* A byte can be where it was sent before it is counted here: let the thread finish its turn. */
+/* A byte can arrive before it is counted: let the thread finish its current iteration. */
 uint64_t t_proxy_forwarded(t_proxy *proxy, t_dir dir) {
     on_thread(proxy, do_nothing, NULL);
     return atomic_load(&proxy->forwarded[dir]);
@@ -689,7 +689,7 @@ void t_proxy_wait_bytes(t_proxy *proxy, t_dir dir, uint64_t at_least, int64_t de
     int64_t until = t_now_ms() + t_patience(deadline_ms);
     while (t_proxy_bytes(proxy, dir) < at_least) {
         if (t_now_ms() > until) {
-            t_fail("waited %lld ms in vain for %llu bytes to the %s: %llu came",
+            t_fail("waited %lld ms for %llu bytes to the %s: got %llu",
                    (long long)t_patience(deadline_ms), (unsigned long long)at_least,
                    dir == T_TO_SERVER ? "server" : "client",
                    (unsigned long long)t_proxy_bytes(proxy, dir));

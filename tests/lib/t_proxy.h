@@ -1,9 +1,9 @@
 /*
- * A bad network between a client and a server of this machine, controlled while it runs.
+ * A bad network between a client and a server of this machine, which a test controls while it runs.
  *
- * Every control has taken effect when it returns. It concerns all connections, and those to come,
- * unless t_proxy_select chose one. Bytes that are kept back are forwarded in order once nothing
- * keeps them, also if their sender has gone by then; the end of a stream queues behind its bytes.
+ * Every control has taken effect when it returns. It applies to all present and future connections,
+ * unless t_proxy_select chose one. Withheld bytes are forwarded in order when withholding ends,
+ * even if their sender has closed by then. The end of a stream is queued behind its bytes.
  */
 #ifndef T_PROXY_H
 #define T_PROXY_H
@@ -21,31 +21,33 @@ void t_proxy_free(t_proxy *proxy); /* resets everything; NULL is allowed */
 uint16_t t_proxy_port(const t_proxy *proxy);
 const char *t_proxy_url(const t_proxy *proxy); /* "redis://127.0.0.1:PORT" */
 
-/* The controls that follow are for the n-th connection accepted (1 the first); 0 is all again. */
+/* The next controls apply to the n-th accepted connection (the first is 1); 0: to all again. */
 void t_proxy_select(t_proxy *proxy, uint64_t n);
 
-/* Reset the connections now, on both sides. What was kept back is gone, unless it is detached. */
+/* Reset the connections now, on both sides. Withheld bytes are dropped, unless they are
+   detached. */
 void t_proxy_cut(t_proxy *proxy);
 
-/* Let nobody connect: the port is closed. The connections there are stay. */
+/* Refuse connections: the port is closed. Existing connections stay. */
 void t_proxy_refuse(t_proxy *proxy, bool on);
 
-/* Forward so many milliseconds late; at most so many bytes at a time (0: any); hold back until told. */
+/* Delay by this many milliseconds; at most this many bytes at a time (0: any); withhold bytes. */
 void t_proxy_delay(t_proxy *proxy, t_dir dir, int64_t ms);
 void t_proxy_slice(t_proxy *proxy, t_dir dir, size_t bytes);
 void t_proxy_withhold(t_proxy *proxy, t_dir dir, bool on);
 
-/* Half-open: connections stay. Bytes of both sides are dropped, and an end is not passed on. */
+/* Half-open: connections stay, bytes of both sides are dropped, and an end is not passed on. */
 void t_proxy_blackhole(t_proxy *proxy, bool on);
 
-/* Swallow the next n answers (reads from the server), and reset the connection of the last of them:
-   the server has done what its client will never hear of. 0 takes it back. */
+/* Drop the next n answers (reads from the server), and reset the connection of the last one. The
+   server has then executed commands whose answers never arrive. 0 stops this. */
 void t_proxy_drop_answers(t_proxy *proxy, unsigned n);
 
 /*
- * Late bytes. Detach resets the client's side of the connections but keeps the server's, with what
- * is withheld of T_TO_SERVER, and ends that withholding: a successor gets through. Deliver then
- * lets the server have those bytes, and returns when it has dealt with all. Both say how many.
+ * Late bytes. Detach resets the client's side of the connections. It keeps the server's side and
+ * the bytes withheld in direction T_TO_SERVER, and stops withholding, so a new connection works.
+ * Deliver then sends those bytes to the server, and returns when it has processed all. Both return
+ * the number of bytes.
  *
  *     t_proxy_withhold(p, T_TO_SERVER, true);      the client sends; t_proxy_wait_bytes
  *     t_proxy_detach(p);                           the client reconnects, and does something
@@ -54,10 +56,10 @@ void t_proxy_drop_answers(t_proxy *proxy, unsigned n);
 size_t t_proxy_detach(t_proxy *proxy);
 size_t t_proxy_deliver(t_proxy *proxy);
 
-/* What the server answered to late bytes so far, for a test that must know they were understood. */
+/* The server's answers to late bytes so far, so that a test can check that it understood them. */
 const char *t_proxy_late_answers(t_proxy *proxy);
 
-/* Counters: connections accepted, open now; bytes that came in, that went out at the other end. */
+/* Counters: connections accepted and open now; bytes received, and bytes sent to the other side. */
 uint64_t t_proxy_connections(const t_proxy *proxy);
 uint64_t t_proxy_open(const t_proxy *proxy);
 uint64_t t_proxy_bytes(const t_proxy *proxy, t_dir dir);

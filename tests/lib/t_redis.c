@@ -1,9 +1,9 @@
 /*
  * See t_redis.h.
  *
- * That the port is ours is known by asking on the unix socket: the server makes that after it has
- * bound the port, and ends if it cannot bind it. Whoever answers on the port itself might be the
- * server of a test beside this one.
+ * The unix socket shows whether the port is ours. The server creates it after it has bound the
+ * port, and ends if it cannot bind. An answer on the port itself might come from the server of
+ * another test.
  */
 #include "t_redis.h"
 
@@ -29,7 +29,7 @@
 
 #define START_MS   10000
 #define COMMAND_MS 5000
-#define PORTS_MAX  20 /* draws, before it is something else that is wrong */
+#define PORTS_MAX  20 /* ports to try before the cause must be something else */
 #define KEPT       16
 #define PATH_MAX_  200
 #define URL_MAX    1024
@@ -46,26 +46,26 @@ struct t_redis {
     char dir[PATH_MAX_], socket[PATH_MAX_ + 32], password_file[PATH_MAX_ + 32];
     char url[URL_MAX], unix_url[URL_MAX], url_as[URL_MAX];
 
-    pthread_mutex_t mutex; /* over the connection and what follows */
+    pthread_mutex_t mutex; /* guards the connection and the fields after it */
     redisContext *connection;
-    pid_t connection_of; /* a forked child must not speak on its parent's connection */
+    pid_t connection_of; /* a forked child must not use its parent's connection */
     char *kept[KEPT];
     unsigned kept_next;
 };
 
-/* All servers, so that those of a test that failed go too when the process ends. */
+/* All servers, so that those of a failed test are ended too when the process ends. */
 static pthread_mutex_t list_mutex = PTHREAD_MUTEX_INITIALIZER;
 static t_redis *list;
 
-/* ---- Its directory and configuration --------------------------------------------------------- */
+/* ---- Directory and configuration ------------------------------------------------------------- */
 
-static char *copy(const char *text) {
+static char *copy_text(const char *text) {
     char *made = text ? strdup(text) : NULL;
     if (text && !made) t_fail("out of memory");
     return made;
 }
 
-static void append(char **to, const char *name, const char *line) {
+static void append_line(char **to, const char *name, const char *line) {
     char *longer;
     if (strncmp(line, "--", 2) == 0) line += 2;
     if (asprintf(&longer, "%s%s%s\n", *to ? *to : "", name, line) < 0) t_fail("out of memory");
@@ -74,7 +74,7 @@ static void append(char **to, const char *name, const char *line) {
 }
 
 static void append_all(char **to, const char *name, const char *const *lines) {
-    for (size_t i = 0; lines && lines[i]; i++) append(to, name, lines[i]);
+    for (size_t i = 0; lines && lines[i]; i++) append_line(to, name, lines[i]);
 }
 
 static void write_file(const char *path, const char *text) {
@@ -151,7 +151,7 @@ static void show_log(const t_redis *r) {
     fclose(file);
 }
 
-/* Between fork and exec only what is safe in a signal handler: other threads' locks may be held. */
+/* Between fork and exec only async-signal-safe calls: other threads may hold locks. */
 _Noreturn static void exec_server(const t_redis *r, const char *config, int log, pid_t parent) {
     sigset_t none;
     sigemptyset(&none);
@@ -163,13 +163,13 @@ _Noreturn static void exec_server(const t_redis *r, const char *config, int log,
     _exit(127);
 }
 
-static void spawn(t_redis *r) {
+static void spawn_server(t_redis *r) {
     char config[PATH_MAX_ + 32], log_path[PATH_MAX_ + 32];
     snprintf(config, sizeof config, "%s/redis.conf", r->dir);
     snprintf(log_path, sizeof log_path, "%s/log", r->dir);
     int log = open(log_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (log < 0) t_fail("cannot write %s: %s", log_path, strerror(errno));
-    (void)unlink(r->socket); /* of the server before, which would not answer */
+    (void)unlink(r->socket); /* of the previous server, which does not answer */
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid < 0) t_fail("fork: %s", strerror(errno));
@@ -182,13 +182,13 @@ static bool has_ended(t_redis *r) {
     int status;
     if (waitpid(r->pid, &status, WNOHANG) != r->pid) return false;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 127) {
-        t_fail("there is no server to be run as `%s`", r->binary);
+        t_fail("cannot run a server as `%s`", r->binary);
     }
     r->pid = 0;
     return true;
 }
 
-static void disconnect(t_redis *r) {
+static void drop_connection(t_redis *r) {
     if (r->connection) redisFree(r->connection);
     r->connection = NULL;
 }
@@ -205,17 +205,17 @@ static bool log_in(t_redis *r, redisContext *c) {
     return true;
 }
 
-/* A server that changes its role is told to close its connections. */
+/* A server closes its connections when its role changes. */
 static bool hung_up(const t_redis *r) {
     char byte;
     return recv(r->connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* One attempt: a connection that is logged in to a server that has loaded its data, or none. */
+/* One attempt to connect and log in to a server that has loaded its data. NULL: not yet. */
 static bool try_connect(t_redis *r) {
     int64_t limit_ms = t_patience(COMMAND_MS);
     struct timeval limit = {.tv_sec = (time_t)(limit_ms / 1000)};
-    if (r->connection && (r->connection_of != getpid() || hung_up(r))) disconnect(r);
+    if (r->connection && (r->connection_of != getpid() || hung_up(r))) drop_connection(r);
     if (r->connection) return true;
     redisContext *c = redisConnectUnixWithTimeout(r->socket, limit);
     if (!c) t_fail("out of memory");
@@ -229,7 +229,7 @@ static bool try_connect(t_redis *r) {
     return false;
 }
 
-/* False if the server ended instead, as it does when its port is taken. */
+/* False if the server ended instead, as it does if its port is taken. */
 static bool await_answer(t_redis *r) {
     int64_t until = t_now_ms() + t_patience(START_MS);
     while (!try_connect(r)) {
@@ -243,9 +243,9 @@ static bool await_answer(t_redis *r) {
     return true;
 }
 
-static bool run(t_redis *r) {
+static bool run_server(t_redis *r) {
     if (!r->sentinel || !r->ran) write_config(r);
-    spawn(r);
+    spawn_server(r);
     bool answers = await_answer(r);
     r->ran = r->ran || answers;
     return answers;
@@ -254,21 +254,21 @@ static bool run(t_redis *r) {
 static void run_on_some_port(t_redis *r) {
     for (int i = 0; i < PORTS_MAX; i++) {
         if (!r->port_given && !r->unix_only) r->port = t_net_free_port();
-        if (run(r)) return;
+        if (run_server(r)) return;
         if (r->port_given || r->unix_only) break;
     }
     show_log(r);
-    t_fail("the server does not start");
+    t_fail("the server did not start");
 }
 
 static void kill_and_reap(t_redis *r) {
     if (!r->pid) return;
     (void)kill(r->pid, SIGKILL);
-    (void)waitpid(r->pid, NULL, 0); /* nothing survives SIGKILL: this does not wait long */
+    (void)waitpid(r->pid, NULL, 0); /* nothing survives SIGKILL, so this wait is short */
     r->pid = 0;
 }
 
-/* ---- Its life -------------------------------------------------------------------------------- */
+/* ---- Start, stop, restart -------------------------------------------------------------------- */
 
 static void end_all(void) {
     for (t_redis *r = list; r; r = r->next) {
@@ -278,7 +278,7 @@ static void end_all(void) {
     }
 }
 
-static void enlist(t_redis *r) {
+static void add_to_list(t_redis *r) {
     t_at_end(end_all);
     pthread_mutex_lock(&list_mutex);
     r->next = list;
@@ -286,7 +286,7 @@ static void enlist(t_redis *r) {
     pthread_mutex_unlock(&list_mutex);
 }
 
-static void delist(t_redis *r) {
+static void remove_from_list(t_redis *r) {
     pthread_mutex_lock(&list_mutex);
     t_redis **at = &list;
     while (*at && *at != r) at = &(*at)->next;
@@ -310,10 +310,10 @@ static t_redis *redis_new(const t_redis_options *options) {
     r->unix_only = options->unix_only;
     r->appendonly = options->appendonly;
     r->sentinel = options->sentinel;
-    r->binary = copy(binary_of(options));
-    r->password = copy(options->requirepass);
+    r->binary = copy_text(binary_of(options));
+    r->password = copy_text(options->requirepass);
     r->has_admin = options->acl != NULL;
-    if (r->has_admin) append(&r->extra, "user ", ADMIN " on >" ADMIN " ~* &* +@all");
+    if (r->has_admin) append_line(&r->extra, "user ", ADMIN " on >" ADMIN " ~* &* +@all");
     append_all(&r->extra, "user ", options->acl);
     append_all(&r->extra, "", options->config);
     return r;
@@ -324,7 +324,7 @@ t_redis *t_redis_start(const t_redis_options *options) {
     t_exempt_begin();
     t_redis *r = redis_new(options ? options : &(t_redis_options){0});
     make_dir(r);
-    enlist(r);
+    add_to_list(r);
     run_on_some_port(r);
     make_url(r, NULL, r->password, r->url);
     t_exempt_end();
@@ -333,8 +333,8 @@ t_redis *t_redis_start(const t_redis_options *options) {
 
 void t_redis_free(t_redis *redis) {
     if (!redis) return;
-    delist(redis);
-    disconnect(redis);
+    remove_from_list(redis);
+    drop_connection(redis);
     if (redis->owner == getpid()) {
         kill_and_reap(redis);
         remove_dir(redis);
@@ -349,7 +349,7 @@ void t_redis_free(t_redis *redis) {
 
 void t_redis_kill9(t_redis *redis) {
     pthread_mutex_lock(&redis->mutex);
-    disconnect(redis);
+    drop_connection(redis);
     kill_and_reap(redis);
     pthread_mutex_unlock(&redis->mutex);
 }
@@ -359,11 +359,11 @@ void t_redis_restart(t_redis *redis) {
     t_exempt_begin();
     int64_t until = t_now_ms() + t_patience(START_MS);
     t_redis_kill9(redis);
-    /* The port is ours to keep, so if it is taken there is only waiting for it. */
-    while (!run(redis)) {
+    /* The port must stay the same, so wait while another process uses it. */
+    while (!run_server(redis)) {
         if (t_now_ms() > until) {
             show_log(redis);
-            t_fail("the server does not start again");
+            t_fail("the server did not restart");
         }
         t_sleep_ms(10);
     }
@@ -413,8 +413,8 @@ pid_t t_redis_pid(const t_redis *redis) {
 
 /* ---- Commands -------------------------------------------------------------------------------- */
 
-/* Begins a command: the connection is there and ours until leave(). */
-static void enter(t_redis *r) {
+/* Begins a command: connects if needed, and keeps the mutex until unlock_connection(). */
+static void lock_connection(t_redis *r) {
     t_exempt_begin();
     pthread_mutex_lock(&r->mutex);
     if (try_connect(r)) return;
@@ -422,11 +422,11 @@ static void enter(t_redis *r) {
     t_fail("the server on port %u does not answer", r->port);
 }
 
-static redisReply *leave(t_redis *r, redisReply *reply, const char *command) {
+static redisReply *unlock_connection(t_redis *r, redisReply *reply, const char *command) {
     char why[128] = "";
     if (!reply) {
         snprintf(why, sizeof why, "%s", r->connection->errstr);
-        disconnect(r);
+        drop_connection(r);
     }
     pthread_mutex_unlock(&r->mutex);
     t_exempt_end();
@@ -435,8 +435,8 @@ static redisReply *leave(t_redis *r, redisReply *reply, const char *command) {
 }
 
 static redisReply *run_command(t_redis *r, const char *format, va_list args) {
-    enter(r);
-    return leave(r, redisvCommand(r->connection, format, args), format);
+    lock_connection(r);
+    return unlock_connection(r, redisvCommand(r->connection, format, args), format);
 }
 
 redisReply *t_redis_cmd(t_redis *redis, const char *format, ...) {
@@ -456,7 +456,7 @@ redisReply *t_redis_try(t_redis *redis, const char *format, ...) {
         va_start(args, format);
         reply = redisvCommand(redis->connection, format, args);
         va_end(args);
-        if (!reply) disconnect(redis);
+        if (!reply) drop_connection(redis);
     }
     pthread_mutex_unlock(&redis->mutex);
     t_exempt_end();
@@ -476,8 +476,8 @@ redisReply *t_redis_eval(t_redis *redis, const char *script, int keys, ...) {
         argv[argc++] = arg;
     }
     va_end(args);
-    enter(redis);
-    return leave(redis, redisCommandArgv(redis->connection, argc, argv, NULL), "EVAL");
+    lock_connection(redis);
+    return unlock_connection(redis, redisCommandArgv(redis->connection, argc, argv, NULL), "EVAL");
 }
 
 static void refuse_error(redisReply *reply, const char *command) {
@@ -485,7 +485,7 @@ static void refuse_error(redisReply *reply, const char *command) {
     char why[256];
     snprintf(why, sizeof why, "%s", reply->str);
     freeReplyObject(reply);
-    t_fail("`%s` was answered: %s", command, why);
+    t_fail("the answer to `%s` is: %s", command, why);
 }
 
 int64_t t_redis_int(t_redis *redis, const char *format, ...) {
@@ -499,12 +499,12 @@ int64_t t_redis_int(t_redis *redis, const char *format, ...) {
     int64_t value = text ? strtoll(reply->str, &stop, 10) : reply->integer;
     bool good = reply->type == REDIS_REPLY_INTEGER || (text && stop == end);
     freeReplyObject(reply);
-    if (!good) t_fail("the answer to `%s` is no integer", format);
+    if (!good) t_fail("the answer to `%s` is not an integer", format);
     return value;
 }
 
-/* Keeps a copy in place of the oldest kept. */
-static const char *keep(t_redis *r, const char *text, size_t length) {
+/* Keeps a copy in place of the oldest one. */
+static const char *keep_text(t_redis *r, const char *text, size_t length) {
     char *made = malloc(length + 1);
     if (!made) t_fail("out of memory");
     memcpy(made, text, length);
@@ -522,11 +522,11 @@ static const char *text_of(t_redis *r, const redisReply *reply, const char *comm
     switch (reply->type) {
     case REDIS_REPLY_NIL: return NULL;
     case REDIS_REPLY_STRING:
-    case REDIS_REPLY_STATUS: return keep(r, reply->str, (size_t)reply->len);
+    case REDIS_REPLY_STATUS: return keep_text(r, reply->str, (size_t)reply->len);
     case REDIS_REPLY_INTEGER:
         snprintf(digits, sizeof digits, "%lld", reply->integer);
-        return keep(r, digits, strlen(digits));
-    default: t_fail("the answer to `%s` is no string", command);
+        return keep_text(r, digits, strlen(digits));
+    default: t_fail("the answer to `%s` is not a string", command);
     }
 }
 
@@ -555,7 +555,7 @@ int64_t t_redis_info(t_redis *redis, const char *field) {
     return value;
 }
 
-/* ---- What it is capable of ------------------------------------------------------------------- */
+/* ---- Abilities of the server ----------------------------------------------------------------- */
 
 bool t_redis_knows(t_redis *redis, const char *command) {
     redisReply *reply = t_redis_cmd(redis, "COMMAND INFO %s", command);

@@ -14,7 +14,7 @@
 
 struct t_sentinel {
     t_redis *nodes[T_NODES], *watchers[T_SENTINELS];
-    uint16_t ports[T_NODES]; /* those that clients use: with TLS not those of t_redis_port */
+    uint16_t ports[T_NODES]; /* for clients; with TLS they differ from t_redis_port */
     char url[LINE];
 };
 
@@ -81,9 +81,9 @@ static void start_watcher(t_sentinel *s, int i, const t_sentinel_options *o) {
     snprintf(s->url + used, sizeof s->url - used, "%s" T_HOST ":%u", i ? "," : "", port);
 }
 
-/* ---- Looking --------------------------------------------------------------------------------- */
+/* ---- Inspecting ------------------------------------------------------------------------------ */
 
-/* A field of what a Sentinel says of the primary; NULL if it does not answer as it should. */
+/* A field of a Sentinel's report on the primary; NULL if there is no valid answer. */
 static const char *field_of(t_redis *watcher, const char *name, char value[LINE]) {
     redisReply *reply = t_redis_try(watcher, "SENTINEL MASTER " T_PRIMARY);
     const char *found = NULL;
@@ -97,7 +97,7 @@ static const char *field_of(t_redis *watcher, const char *name, char value[LINE]
     return found;
 }
 
-static bool says(t_redis *watcher, const char *name, const char *expected) {
+static bool has_field(t_redis *watcher, const char *name, const char *expected) {
     char value[LINE];
     const char *said = field_of(watcher, name, value);
     return said && !strcmp(said, expected);
@@ -105,8 +105,8 @@ static bool says(t_redis *watcher, const char *name, const char *expected) {
 
 static bool all_known(t_sentinel *s) {
     for (int i = 0; i < T_SENTINELS; i++) {
-        if (!says(s->watchers[i], "num-slaves", "2")) return false;
-        if (!says(s->watchers[i], "num-other-sentinels", "2")) return false;
+        if (!has_field(s->watchers[i], "num-slaves", "2")) return false;
+        if (!has_field(s->watchers[i], "num-other-sentinels", "2")) return false;
     }
     return true;
 }
@@ -125,7 +125,7 @@ static const char *text_of(const redisReply *pairs, const char *name) {
     return "";
 }
 
-/* It takes all replicas for such that could be promoted. */
+/* Whether it considers every replica fit for promotion. */
 static bool has_replicas(t_redis *watcher) {
     redisReply *reply = t_redis_try(watcher, "SENTINEL REPLICAS " T_PRIMARY);
     size_t fit = 0;
@@ -154,20 +154,20 @@ int t_sentinel_primary(t_sentinel *s) {
     return -1;
 }
 
-static bool settled(t_sentinel *s) {
+static bool is_settled(t_sentinel *s) {
     int primary = t_sentinel_primary(s);
     bool all = primary >= 0 && all_known(s);
     for (int i = 0; all && i < T_SENTINELS; i++) {
         char port[LINE];
         const char *said = field_of(s->watchers[i], "port", port);
-        all = said && node_at(s, said) == primary && says(s->watchers[i], "flags", "master") &&
+        all = said && node_at(s, said) == primary && has_field(s->watchers[i], "flags", "master") &&
               has_replicas(s->watchers[i]);
     }
     return all;
 }
 
 void t_sentinel_settled(t_sentinel *s) {
-    T_WAIT_UNTIL(settled(s), 2 * T_FAILOVER_MS);
+    T_WAIT_UNTIL(is_settled(s), 2 * T_FAILOVER_MS);
 }
 
 int t_sentinel_failed_over(t_sentinel *s, int from) {
@@ -193,10 +193,10 @@ void t_sentinel_rejoined(t_sentinel *s, int i) {
     T_WAIT_UNTIL(in_sync(s, i), 2 * T_FAILOVER_MS);
 }
 
-/* ---- Its life -------------------------------------------------------------------------------- */
+/* ---- Start and end --------------------------------------------------------------------------- */
 
 t_sentinel *t_sentinel_start(const t_sentinel_options *options) {
-    (void)signal(SIGPIPE, SIG_IGN); /* for hiredis, when a node closes its connections */
+    (void)signal(SIGPIPE, SIG_IGN); /* hiredis writes to connections that a node has closed */
     t_sentinel *s = calloc(1, sizeof *s);
     const t_sentinel_options none = {0}, *o = options ? options : &none;
     if (!s) t_fail("out of memory");

@@ -8,17 +8,17 @@
 
 static struct t_inject calls = {.what = "system call"};
 
-static bool fails(void) {
+static bool must_fail(void) {
     if (!t_inject_hit(&calls)) return false;
     errno = EMFILE;
     return true;
 }
 
-#define WRAP(name, parameters, arguments)              \
-    int __real_##name parameters;                      \
-    int __wrap_##name parameters;                      \
-    int __wrap_##name parameters {                     \
-        return fails() ? -1 : __real_##name arguments; \
+#define WRAP(name, parameters, arguments)                  \
+    int __real_##name parameters;                          \
+    int __wrap_##name parameters;                          \
+    int __wrap_##name parameters {                         \
+        return must_fail() ? -1 : __real_##name arguments; \
     }
 
 WRAP(socket, (int domain, int type, int protocol), (domain, type, protocol))
@@ -33,7 +33,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *arg);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
                           void *(*start)(void *), void *arg) {
-    return fails() ? EAGAIN : __real_pthread_create(thread, attributes, start, arg);
+    return must_fail() ? EAGAIN : __real_pthread_create(thread, attributes, start, arg);
 }
 
 void t_sys_fail_at(int64_t n, bool forever) {

@@ -1,7 +1,7 @@
 /*
- * Descriptors and threads that cannot be had: what t_alloc is for memory, for socket, eventfd,
- * pipe2, epoll_create1 and timerfd_create (EMFILE) and pthread_create (EAGAIN). Also in
- * hf_testalloc; the two count apart.
+ * Makes calls fail that create descriptors or threads, as t_alloc does for memory: socket, eventfd,
+ * pipe2, epoll_create1 and timerfd_create (EMFILE), and pthread_create (EAGAIN). Part of
+ * hf_testalloc; memory and these are counted separately.
  */
 #ifndef T_SYS_H
 #define T_SYS_H

@@ -7,7 +7,7 @@
 
 int64_t t_now_us(void) {
     struct timespec now;
-    if (clock_gettime(CLOCK_BOOTTIME, &now) != 0) t_fail("there is no CLOCK_BOOTTIME");
+    if (clock_gettime(CLOCK_BOOTTIME, &now) != 0) t_fail("CLOCK_BOOTTIME is not available");
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 

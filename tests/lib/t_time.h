@@ -1,8 +1,8 @@
 /*
- * Time in tests: the clock the library uses, and waiting for a condition instead of sleeping and
- * hoping. A deadline only says when to give the test up, so it is stretched, and with it the leases that a test keeps: twofold,
- * since a machine may stand still for a moment; fivefold under a sanitizer; and by $HOLDFAST_TEST_PATIENCE anywhere. With 0 there is
- * no such allowance.
+ * Time in tests: the clock the library uses, and waiting for a condition instead of sleeping. A
+ * deadline only says when to give up a test, so deadlines and the leases of tests are stretched:
+ * twofold, because a machine may pause for a moment; fivefold under a sanitizer; and by the factor
+ * $HOLDFAST_TEST_PATIENCE. With 0 nothing is stretched.
  */
 #ifndef T_TIME_H
 #define T_TIME_H
@@ -26,25 +26,28 @@
 int64_t t_now_ms(void);
 int64_t t_now_us(void);
 
-/* For time that must pass (a lease that runs out), never for something that must happen. */
+/* For time that must pass (a lease that expires). Never use it to wait for an event. */
 void t_sleep_ms(int64_t ms);
 
-/* A deadline in milliseconds, stretched as said above. All the library's deadlines are. */
+/* A deadline in milliseconds, stretched as described above. The test library stretches all of
+   its deadlines. */
 int64_t t_patience(int64_t ms);
 
-/* So many percent of it are enough from now on: where much is to fail, and is not waited for. */
+/* From now on this percentage of it is enough: for tests in which many waits are expected to
+   fail. */
 void t_hurry(int percent);
 
-/* Check every millisecond until it holds; at the deadline the test fails with the text of it. */
-#define T_WAIT_UNTIL(condition, deadline_ms)                                    \
-    do {                                                                        \
-        const int64_t t_until_ = t_now_ms() + t_patience(deadline_ms);          \
-        while (!(condition)) {                                                  \
-            if (t_now_ms() > t_until_)                                          \
-                t_fail_at(__FILE__, __LINE__, "waited %lld ms in vain for: %s", \
-                          (long long)t_patience(deadline_ms), #condition);      \
-            t_sleep_ms(1);                                                      \
-        }                                                                       \
+/* Check every millisecond until the condition is true; at the deadline the test fails with its
+   text. */
+#define T_WAIT_UNTIL(condition, deadline_ms)                               \
+    do {                                                                   \
+        const int64_t t_until_ = t_now_ms() + t_patience(deadline_ms);     \
+        while (!(condition)) {                                             \
+            if (t_now_ms() > t_until_)                                     \
+                t_fail_at(__FILE__, __LINE__, "waited %lld ms for: %s",    \
+                          (long long)t_patience(deadline_ms), #condition); \
+            t_sleep_ms(1);                                                 \
+        }                                                                  \
     } while (0)
 
 #endif

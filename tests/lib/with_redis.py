@@ -12,7 +12,8 @@ import kit  # noqa: E402
 
 
 def main():
-    with tempfile.TemporaryDirectory(prefix="hf-", dir="/tmp") as directory:  # a socket's path is short
+    # In /tmp, because the path of a socket must be short.
+    with tempfile.TemporaryDirectory(prefix="hf-", dir="/tmp") as directory:
         redis = kit.Redis(directory)
         try:
             return subprocess.run([*sys.argv[1:], redis.url]).returncode

@@ -1,7 +1,9 @@
-"""check.py: search the model with spin, whole; and with a rule taken away, where it must find what that rule is for.
+"""Search the model with spin: the whole protocol, and the protocol with one rule removed.
 
-Prints for each search what was looked at, the states, the memory, and the time. It fails if a search of the whole protocol finds something
-or is not complete, or if one without a rule finds nothing.
+    check.py [--long]
+
+Prints for each search its subject, states, memory and time. Fails if a search of the whole protocol
+finds a fault or is not complete, or if a search without a rule finds nothing.
 """
 import pathlib
 import re
@@ -13,22 +15,24 @@ import time
 MODEL = pathlib.Path(__file__).resolve().parent / "lock.pml"
 DEPTH = 1000000
 SAFETY, FAIR = ["-DMEMLIM=3900", "-DSAFETY"], ["-DMEMLIM=3900", "-DNFAIR=3"]
-LARGE = ["-DMEMLIM=13000", "-DSAFETY", "-DCOLLAPSE"]  # states in parts, each of which is kept once
+LARGE = ["-DMEMLIM=13000", "-DSAFETY", "-DCOLLAPSE"]  # stores the parts of states, each once
 
-# What is looked at, the switches, and how the searcher is compiled and called.
+# Subject, switches of the model, options of the compiler, options of the search.
 WHOLE = [
     ("three clients, one of them twice", "-DROUNDS=2 -DFAULTS=0", SAFETY, []),
     ("three clients and a resource", "-DROUNDS=1 -DFAULTS=0 -DRESOURCE", SAFETY, []),
     ("two clients, one of them twice, and a fault", "-DROUNDS=2 -DFAULTS=1 -DTWO", SAFETY, []),
-    ("two clients, a resource, and a restart that forgets all", "-DROUNDS=2 -DFAULTS=1 -DTWO -DRESOURCE -DFORGETS", SAFETY, []),
-    ("three clients that wait, and a fault: all are served", "-DROUNDS=1 -DFAULTS=1 -DPATIENT", FAIR, ["-a", "-f"]),
+    ("two clients, a resource, and a restart that forgets all",
+     "-DROUNDS=2 -DFAULTS=1 -DTWO -DRESOURCE -DFORGETS", SAFETY, []),
+    ("three clients that wait, and a fault: all are served",
+     "-DROUNDS=1 -DFAULTS=1 -DPATIENT", FAIR, ["-a", "-f"]),
 ]
 LONG = [
     ("three clients and a fault", "-DROUNDS=1 -DFAULTS=1", LARGE, ["-w27"]),
 ]
 WITHOUT = [
     ("without the claim rule", "-DROUNDS=1 -DFAULTS=0 -DONLY_ALONE -DNO_CLAIM", "WITHIN"),
-    ("without numbers", "-DROUNDS=2 -DFAULTS=1 -DTWO -DONLY_ALONE -DNO_NUMBER", "WITHIN"),
+    ("without acquire ids", "-DROUNDS=2 -DFAULTS=1 -DTWO -DONLY_ALONE -DNO_NUMBER", "WITHIN"),
     ("without the token check", "-DROUNDS=1 -DFAULTS=0 -DRESOURCE -DNO_CHECK", "newest"),
 ]
 FOUND = {"WITHIN": r"assertion violated .*left\[", "newest": r"assertion violated .*newest"}
@@ -37,7 +41,8 @@ FOUND = {"WITHIN": r"assertion violated .*left\[", "newest": r"assertion violate
 def search(switches, compiled, called):
     with tempfile.TemporaryDirectory(prefix="hf-model-") as directory:
         def run(*command):
-            return subprocess.run(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            return subprocess.run(command, cwd=directory, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, text=True)
         made = run("spin", "-a", *switches.split(), str(MODEL))
         built = run("cc", "-O2", "-w", *compiled, "-o", "pan", "pan.c")
         if made.returncode or built.returncode:
@@ -54,13 +59,16 @@ def figure(pattern, text):
 
 def report(what, text, seconds):
     errors = int(figure(r"errors: (\d+)", text)) if "errors:" in text else -1
-    print(f"{what}: {figure(r'([0-9.e+]+) states, stored', text):,.0f} states, "
-          f"{figure(r'([0-9.]+).total actual memory', text):,.0f} MB, {seconds:.0f} s, errors: {errors}", flush=True)
+    states = figure(r"([0-9.e+]+) states, stored", text)
+    megabytes = figure(r"([0-9.]+).total actual memory", text)
+    print(f"{what}: {states:,.0f} states, {megabytes:,.0f} MB, {seconds:.0f} s, errors: {errors}",
+          flush=True)
     return errors
 
 
 def complete(text):
-    return not re.search(r"Search not completed|max search depth too small|memory limit|out of memory", text)
+    return not re.search(
+        r"Search not completed|max search depth too small|memory limit|out of memory", text)
 
 
 def main():

@@ -1,34 +1,40 @@
 /*
- * The mutex on one server, as docs/REDIS-PROTOCOL.md has it, for spin: see docs/MODEL.md for what is left out and why that is sound.
+ * The mutex on one server, as in docs/REDIS-PROTOCOL.md, for spin. docs/MODEL.md says what is left
+ * out and why that is sound.
  *
- * One of these takes a rule away, and then spin finds what it is for:
+ * Each of these removes a rule; spin then finds the fault that the rule prevents:
  *
- *     -DNO_CLAIM   a grant counts from when its message is read, and not from when it was made
- *     -DNO_NUMBER  commands act for their client, whatever their number
- *     -DNO_CHECK   the resource takes what comes, whatever its token
+ *     -DNO_CLAIM   a grant counts from the time its message is read, not from the time it was made
+ *     -DNO_NUMBER  commands act for their client, whatever their acquire id
+ *     -DNO_CHECK   the resource accepts every write, whatever its token
  *
- * -DRESOURCE: the clients write to a resource. -DONLY_ALONE: of what must hold, only that nobody is inside beside another.
- * -DTWO: the third client stays away. -DPATIENT: nobody leaves the line, and who waits is served.
- * -DFORGETS: a restart loses all that the server knew. Then only tokens are left to hold on to, and only they are checked.
+ * The others change what is searched:
+ *
+ *     -DRESOURCE    the clients write to a resource
+ *     -DONLY_ALONE  of all assertions, check only that two clients are never inside at once
+ *     -DTWO         the third client takes no part
+ *     -DPATIENT     no client leaves the queue, and each waiter must be served
+ *     -DFORGETS     a restart loses all data of the server; then only tokens protect, and only
+ *                   they are checked
  */
-#define N 3 /* clients, from 1; 0 is nobody */
+#define N 3 /* clients, from 1; 0 means none */
 #ifndef ROUNDS
 #define ROUNDS 2 /* acquires of the first client; the others have one */
 #endif
 #ifndef FAULTS
-#define FAULTS 1 /* connections that break, restarts, deaths, in all */
+#define FAULTS 1 /* broken connections, restarts and deaths, in total */
 #endif
 #ifndef LEASE
 #define LEASE 2 /* ticks */
-#define FIRST 1 /* of a grant, until it is renewed */
+#define FIRST 1 /* ticks of a grant, until it is renewed */
 #endif
 
 #define MAX(a, b)      ((a) > (b) -> (a) : (b))
 #define OF(total, age) ((total) > (age) -> (total) - (age) : 0)
 
-/* ---- What there is --------------------------------------------------------------------------- */
+/* ---- State ----------------------------------------------------------------------------------- */
 
-/* Commands, and answers. */
+/* Commands and answers. */
 #define NONE    0
 #define ACQUIRE 1
 #define RENEW   2
@@ -36,57 +42,58 @@
 
 #define GRANTED 1
 #define BUSY    2
-#define OLD     3 /* of a number that is over: nothing was done */
+#define OLD     3 /* the acquire id is out of date: nothing was done */
 #define KEPT    4
 #define GONE    5
 #define DONE    6
 
 /* States of a client. */
 #define IDLE      0
-#define ASKING    1
-#define WAITING   2 /* in line, as it was told */
+#define ACQUIRING 1
+#define WAITING   2 /* in the queue, as the server answered */
 #define INSIDE    3
-#define RELEASING 4 /* or leaving the line */
+#define RELEASING 4 /* or leaving the queue */
 #define DEAD      5
 
-/* The server. `lasts` is what the hold's key has left; at 0 there is none. */
-byte holder, held_number, held_token, lasts;
-byte line[N];        /* clients, the first to come first */
-byte line_number[N];
-byte tomb[N + 1];    /* acquires up to this number come too late */
-byte tokens;         /* the last one: of the fence, or of the clock, which is what the rule takes the higher of */
+/* The server. `lasts` is the remaining time of the hold's key; at 0 there is no key. */
+byte holder, held_id, held_token, lasts;
+byte waiters[N];       /* clients, in order of arrival */
+byte waiter_id[N];
+byte tombstone[N + 1]; /* acquires up to this id are rejected */
+byte tokens;           /* the last one: the higher of fence and clock */
 
-/* Of a step, and of no state. */
-hidden byte at, next, n_next, said, said_token, gap;
+/* Temporary values of one step. They are not part of the state. */
+hidden byte at, next, n_next, reply, reply_token, gap;
 hidden byte got, got_token;
-hidden byte ours, asked;
+hidden byte ours, in_flight;
 
-/* The network: one command of a client under way at a time, and what was left on a connection that it gave up. */
-byte request[N + 1], request_number[N + 1], request_token[N + 1];
-byte late[N + 1], late_number[N + 1], late_token[N + 1];
-bit request_bury[N + 1], late_bury[N + 1]; /* an acquire of this number may yet come */
+/* The network: one command per client at a time, and one that is left on a connection that the
+   client has closed. */
+byte request[N + 1], request_id[N + 1], request_token[N + 1];
+byte late[N + 1], late_id[N + 1], late_token[N + 1];
+bit request_tombstone[N + 1], late_tombstone[N + 1]; /* an acquire with this id may still arrive */
 byte answer[N + 1], answer_token[N + 1];
-byte message[N + 1], message_token[N + 1], message_age[N + 1]; /* the number that is granted; 0: none */
+byte message[N + 1], message_token[N + 1], message_age[N + 1]; /* acquire id; 0: none */
 
 /* Clients. */
-byte state[N + 1], number[N + 1], token[N + 1];
-byte left[N + 1];    /* until its own deadline */
-byte since[N + 1];   /* it sent its last command */
-bit renewed[N + 1];  /* this hold was, once */
-bit loose[N + 1];    /* an acquire of this number was not answered on its connection */
+byte state[N + 1], acquire_id[N + 1], token[N + 1];
+byte left[N + 1];      /* ticks until its own deadline */
+byte since[N + 1];     /* ticks since it sent its last command */
+bit renewed[N + 1];    /* this hold was renewed */
+bit unanswered[N + 1]; /* an acquire with this id was not answered on its connection */
 
-/* The resource, and what it took last. */
+/* The resource, and the last token that it accepted. */
 byte newest;
 
 byte faults;
 
 /*
- * Tokens grow without end. Who has one can only ask whether it is the same as another, or older: so those that are in use are
- * numbered from 1 in their order, and what nobody knows any more is left out.
+ * Tokens grow without limit, but are only compared with each other. So the tokens in use are
+ * renumbered from 1 in their order, and tokens that are stored nowhere any more are left out.
  */
-#define KNOWS(c)                                                                                          \
-    (token[c] == gap || message_token[c] == gap || answer_token[c] == gap || request_token[c] == gap ||    \
-     late_token[c] == gap)
+#define KNOWS(c)                                                                           \
+    (token[c] == gap || message_token[c] == gap || answer_token[c] == gap ||               \
+     request_token[c] == gap || late_token[c] == gap)
 #define IN_USE (held_token == gap || newest == gap || KNOWS(1) || KNOWS(2) || KNOWS(3))
 #define DOWN(x) x = (x > gap -> x - 1 : x)
 
@@ -97,27 +104,31 @@ inline count_tokens() {
     :: gap <= tokens && IN_USE -> gap++
     :: else ->
         DOWN(held_token); DOWN(newest); tokens--;
-        DOWN(token[1]); DOWN(message_token[1]); DOWN(answer_token[1]); DOWN(request_token[1]); DOWN(late_token[1]);
-        DOWN(token[2]); DOWN(message_token[2]); DOWN(answer_token[2]); DOWN(request_token[2]); DOWN(late_token[2]);
-        DOWN(token[3]); DOWN(message_token[3]); DOWN(answer_token[3]); DOWN(request_token[3]); DOWN(late_token[3])
+        DOWN(token[1]); DOWN(message_token[1]); DOWN(answer_token[1]);
+        DOWN(request_token[1]); DOWN(late_token[1]);
+        DOWN(token[2]); DOWN(message_token[2]); DOWN(answer_token[2]);
+        DOWN(request_token[2]); DOWN(late_token[2]);
+        DOWN(token[3]); DOWN(message_token[3]); DOWN(answer_token[3]);
+        DOWN(request_token[3]); DOWN(late_token[3])
     od;
     gap = 0
 }
 
-/* ---- What must hold -------------------------------------------------------------------------- */
+/* ---- Assertions ------------------------------------------------------------------------------ */
 
 #define WITHIN(c) (state[c] == INSIDE && left[c] > 0)
 
-/* Nobody else is inside by its own deadline. */
+/* No other client is inside by its own deadline. */
 inline check_alone(c) {
 #ifndef FORGETS
-    assert(!WITHIN(c) || (!(c != 1 && WITHIN(1)) && !(c != 2 && WITHIN(2)) && !(c != 3 && WITHIN(3))))
+    assert(!WITHIN(c) || (!(c != 1 && WITHIN(1)) && !(c != 2 && WITHIN(2)) &&
+                           !(c != 3 && WITHIN(3))))
 #else
     skip
 #endif
 }
 
-/* Nobody holds it for a client that does not want it, once all that the client has sent has been done. */
+/* When all commands of a client are processed, the server holds nothing for it if it is idle. */
 inline check_no_orphan(c) {
 #if !defined(FORGETS) && !defined(ONLY_ALONE)
     assert(!(state[c] == IDLE && holder == c && request[c] == NONE && late[c] == NONE))
@@ -126,7 +137,8 @@ inline check_no_orphan(c) {
 #endif
 }
 
-/* A token is never followed by an older one; and who is inside is never refused. */
+/* The resource never accepts an older token after a newer one, and never refuses a client that
+   is inside. */
 inline write(c) {
     if
 #ifndef NO_CHECK
@@ -148,16 +160,16 @@ inline write(c) {
 #ifdef NO_NUMBER
 #define SAME(n)      true
 #define NOT_ABOVE(n) true
-#define BURIED(c, n) false
+#define HAS_TOMBSTONE(c, n) false
 #else
-#define SAME(n)      (held_number == (n))
-#define NOT_ABOVE(n) (held_number <= (n))
-#define BURIED(c, n) (tomb[c] >= (n))
+#define SAME(n)      (held_id == (n))
+#define NOT_ABOVE(n) (held_id <= (n))
+#define HAS_TOMBSTONE(c, n) (tombstone[c] >= (n))
 #endif
 
 inline free_it() {
     holder = 0;
-    held_number = 0;
+    held_id = 0;
     held_token = 0;
     lasts = 0
 }
@@ -165,64 +177,65 @@ inline free_it() {
 inline grant(c, n, ticks) {
     tokens++;
     holder = c;
-    held_number = n;
+    held_id = n;
     held_token = tokens;
     lasts = ticks
 }
 
-/* Where a client stands, N: nowhere. */
-inline find(c) {
+/* The position of a client in the queue; N: it is not there. */
+inline find_position(c) {
     at = 0;
     do
-    :: at < N && line[at] != c -> at++
+    :: at < N && waiters[at] != c -> at++
     :: else -> break
     od
 }
 
-inline take_out(c) {
-    find(c);
+inline dequeue(c) {
+    find_position(c);
     do
-    :: at < N - 1 -> line[at] = line[at + 1]; line_number[at] = line_number[at + 1]; at++
-    :: at == N - 1 -> line[at] = 0; line_number[at] = 0; at++
+    :: at < N - 1 -> waiters[at] = waiters[at + 1]; waiter_id[at] = waiter_id[at + 1]; at++
+    :: at == N - 1 -> waiters[at] = 0; waiter_id[at] = 0; at++
     :: else -> break
     od
 }
 
-inline join(c, n) {
-    find(c);
+inline enqueue(c, n) {
+    find_position(c);
     if
-    :: at == N -> find(0); line[at] = c; line_number[at] = n
-    :: at < N && line_number[at] < n -> line_number[at] = n
+    :: at == N -> find_position(0); waiters[at] = c; waiter_id[at] = n
+    :: at < N && waiter_id[at] < n -> waiter_id[at] = n
     :: else
     fi
 }
 
-inline leave(c, n) {
-    find(c);
+inline leave_queue(c, n) {
+    find_position(c);
     if
-    :: at < N && line_number[at] <= n -> take_out(c)
+    :: at < N && waiter_id[at] <= n -> dequeue(c)
     :: else
     fi
 }
 
-/* The first in line who can be reached, up to the one that asks; 0: nobody. */
-inline first_before(asker) {
+/* The first waiter that can be reached, before the client that acquires; 0: none. */
+inline first_before(acquirer) {
     next = 0;
     do
-    :: next < N && line[next] != 0 && line[next] != asker && state[line[next]] == DEAD -> next++
+    :: next < N && waiters[next] != 0 && waiters[next] != acquirer &&
+       state[waiters[next]] == DEAD -> next++
     :: else -> break
     od;
     if
-    :: next < N && line[next] != 0 && line[next] != asker -> next = line[next]
+    :: next < N && waiters[next] != 0 && waiters[next] != acquirer -> next = waiters[next]
     :: else -> next = 0
     fi
 }
 
-/* Hand it to that one: its grant is short, and told last. */
+/* Hand the lock to that client. Its grant is short, and the message is sent last. */
 inline hand_to_next() {
-    find(next);
-    n_next = line_number[at];
-    take_out(next);
+    find_position(next);
+    n_next = waiter_id[at];
+    dequeue(next);
     grant(next, n_next, FIRST);
     message[next] = n_next;
     message_token[next] = tokens;
@@ -231,54 +244,54 @@ inline hand_to_next() {
 
 inline acquire_lua(c, n) {
     if
-    :: holder == c && SAME(n) -> lasts = MAX(lasts, LEASE); said = GRANTED
+    :: holder == c && SAME(n) -> lasts = MAX(lasts, LEASE); reply = GRANTED
     :: else ->
         if
-        :: BURIED(c, n) -> said = OLD
+        :: HAS_TOMBSTONE(c, n) -> reply = OLD
         :: else ->
             if
-            :: holder != 0 && holder != c -> join(c, n); said = BUSY
-            :: holder == c && !NOT_ABOVE(n) -> said = OLD
+            :: holder != 0 && holder != c -> enqueue(c, n); reply = BUSY
+            :: holder == c && !NOT_ABOVE(n) -> reply = OLD
             :: else ->
                 if
                 :: holder == c -> free_it()
                 :: else
                 fi;
-                find(c);
+                find_position(c);
                 if
-                :: at < N && line_number[at] > n -> said = OLD
+                :: at < N && waiter_id[at] > n -> reply = OLD
                 :: else ->
                     first_before(c);
                     if
-                    :: next != 0 -> hand_to_next(); join(c, n); said = BUSY
-                    :: else -> leave(c, n); grant(c, n, LEASE); said = GRANTED
+                    :: next != 0 -> hand_to_next(); enqueue(c, n); reply = BUSY
+                    :: else -> leave_queue(c, n); grant(c, n, LEASE); reply = GRANTED
                     fi
                 fi
             fi
         fi
     fi;
-    said_token = (said == GRANTED -> held_token : 0)
+    reply_token = (reply == GRANTED -> held_token : 0)
 }
 
 inline renew_lua(c, n, t) {
-    said_token = 0;
+    reply_token = 0;
     if
-    :: holder == c && SAME(n) && held_token == t -> lasts = MAX(lasts, LEASE); said = KEPT
-    :: else -> said = GONE
+    :: holder == c && SAME(n) && held_token == t -> lasts = MAX(lasts, LEASE); reply = KEPT
+    :: else -> reply = GONE
     fi
 }
 
-inline release_lua(c, n, bury) {
-    said = DONE;
-    said_token = 0;
+inline release_lua(c, n, set_tombstone) {
+    reply = DONE;
+    reply_token = 0;
     ours = (holder == c && NOT_ABOVE(n));
     if
     :: ours -> free_it()
     :: else
     fi;
-    leave(c, n);
+    leave_queue(c, n);
     if
-    :: bury -> tomb[c] = MAX(tomb[c], n)
+    :: set_tombstone -> tombstone[c] = MAX(tombstone[c], n)
     :: else
     fi;
     if
@@ -294,43 +307,43 @@ inline release_lua(c, n, bury) {
 
 inline clear_request(c) {
     request[c] = NONE;
-    request_number[c] = 0;
+    request_id[c] = 0;
     request_token[c] = 0;
-    request_bury[c] = 0
+    request_tombstone[c] = 0
 }
 
 inline clear_late(c) {
     late[c] = NONE;
-    late_number[c] = 0;
+    late_id[c] = 0;
     late_token[c] = 0;
-    late_bury[c] = 0
+    late_tombstone[c] = 0
 }
 
-inline execute(c, verb, n, t, bury) {
+inline execute(c, command, n, t, set_tombstone) {
     if
-    :: verb == ACQUIRE -> acquire_lua(c, n)
-    :: verb == RENEW -> renew_lua(c, n, t)
-    :: verb == RELEASE -> release_lua(c, n, bury)
+    :: command == ACQUIRE -> acquire_lua(c, n)
+    :: command == RENEW -> renew_lua(c, n, t)
+    :: command == RELEASE -> release_lua(c, n, set_tombstone)
     fi
 }
 
 inline serve_request(c) {
-    execute(c, request[c], request_number[c], request_token[c], request_bury[c]);
+    execute(c, request[c], request_id[c], request_token[c], request_tombstone[c]);
     clear_request(c);
     if
-    :: state[c] != DEAD -> answer[c] = said; answer_token[c] = said_token
+    :: state[c] != DEAD -> answer[c] = reply; answer_token[c] = reply_token
     :: else
     fi
 }
 
-/* Of a connection that was given up: nobody hears the answer. */
+/* A command of a closed connection: its answer is not read. */
 inline serve_late(c) {
-    execute(c, late[c], late_number[c], late_token[c], late_bury[c]);
+    execute(c, late[c], late_id[c], late_token[c], late_tombstone[c]);
     clear_late(c);
     check_no_orphan(c)
 }
 
-/* One command after the other, of any client: on the connection that it has, or on one that it gave up. */
+/* Processes one command after the other: on a client's connection, or on one that it has closed. */
 proctype server(byte c) {
 end:
     do
@@ -343,15 +356,17 @@ end:
 
 /* ---- Time ------------------------------------------------------------------------------------ */
 
-/* On all clocks at once. Whoever does nothing meanwhile is paused, or far away. */
-inline age(c) {
+/* Time passes on all clocks at once. A client that does nothing meanwhile is paused or far away. */
+inline pass_tick(c) {
     left[c] = OF(left[c], 1);
-    since[c] = (UNDER_WAY(c) && since[c] < LEASE -> since[c] + 1 : (state[c] == WAITING -> 1 : since[c]));
+    since[c] = (UNDER_WAY(c) && since[c] < LEASE -> since[c] + 1 :
+                (state[c] == WAITING -> 1 : since[c]));
     message_age[c] = (message[c] && message_age[c] < FIRST -> message_age[c] + 1 : message_age[c])
 }
 
 #ifdef PATIENT
-/* Nothing is promised to those who are always slower than a lease: here what is under way arrives within a tick. */
+/* Clients that are always slower than a lease have no guarantee. So here messages arrive in a
+   tick. */
 #define SLOW(c) (UNDER_WAY(c) || (state[c] == WAITING && message[c] != 0))
 #define MAY_PASS !(SLOW(1) || SLOW(2) || SLOW(3))
 #else
@@ -368,50 +383,51 @@ end:
         :: lasts == 1 -> free_it()
         :: else
         fi;
-        age(1); age(2); age(3);
+        pass_tick(1); pass_tick(2); pass_tick(3);
         count_tokens()
     }
     od
 }
 
-/* ---- What breaks ----------------------------------------------------------------------------- */
+/* ---- Faults ---------------------------------------------------------------------------------- */
 
 inline send(c, what) {
     request[c] = what;
-    request_number[c] = number[c];
+    request_id[c] = acquire_id[c];
     request_token[c] = (what == RENEW -> token[c] : 0);
-    request_bury[c] = (what == RELEASE -> loose[c] : 0);
+    request_tombstone[c] = (what == RELEASE -> unanswered[c] : 0);
     since[c] = 0
 }
 
-/* What was not answered is sent again. What the server has not read of the old connection comes late; or never, which is as if it
-   were to come later than all else. */
+/* Sends an unanswered command again. A command that the server has not read from the old
+   connection arrives late. That it never arrives is covered too: it then arrives after
+   everything else. */
 inline send_again(c) {
     if
-    :: request[c] == ACQUIRE -> loose[c] = 1
+    :: request[c] == ACQUIRE -> unanswered[c] = 1
     :: else
     fi;
     if
     :: request[c] != NONE && late[c] == NONE ->
         late[c] = request[c];
-        late_number[c] = request_number[c];
+        late_id[c] = request_id[c];
         late_token[c] = request_token[c];
-        late_bury[c] = request_bury[c]
+        late_tombstone[c] = request_tombstone[c]
     :: else
     fi;
     clear_request(c);
     answer[c] = 0;
     answer_token[c] = 0;
     if
-    :: state[c] == ASKING -> send(c, ACQUIRE)
-    :: state[c] == INSIDE && asked -> send(c, RENEW)
+    :: state[c] == ACQUIRING -> send(c, ACQUIRE)
+    :: state[c] == INSIDE && in_flight -> send(c, RENEW)
     :: state[c] == RELEASING -> send(c, RELEASE)
     :: else
     fi
 }
 
 inline break_connection(c) {
-    asked = UNDER_WAY(c);
+    in_flight = UNDER_WAY(c);
     send_again(c)
 }
 
@@ -421,31 +437,31 @@ inline lose_message(c) {
     message_age[c] = 0
 }
 
-inline die(c) {
+inline kill_client(c) {
     lose_message(c);
     state[c] = DEAD;
     left[c] = 0;
     since[c] = 0;
     answer[c] = 0;
     answer_token[c] = 0;
-    number[c] = 1
+    acquire_id[c] = 1
 }
 
 inline forget_all() {
     free_it();
-    line[0] = 0; line[1] = 0; line[2] = 0;
-    line_number[0] = 0; line_number[1] = 0; line_number[2] = 0;
-    tomb[1] = 0; tomb[2] = 0; tomb[3] = 0
+    waiters[0] = 0; waiters[1] = 0; waiters[2] = 0;
+    waiter_id[0] = 0; waiter_id[1] = 0; waiter_id[2] = 0;
+    tombstone[1] = 0; tombstone[2] = 0; tombstone[3] = 0
 }
 
-active proctype trouble() {
+active proctype fault_injector() {
 end:
     do
     :: d_step { faults < FAULTS && UNDER_WAY(1) -> faults++; break_connection(1) }
     :: d_step { faults < FAULTS && UNDER_WAY(2) -> faults++; break_connection(2) }
     :: d_step { faults < FAULTS && UNDER_WAY(3) -> faults++; break_connection(3) }
-    :: d_step { faults < FAULTS && state[3] != DEAD -> faults++; die(3) }
-    :: d_step { /* a restart: all connections and messages are gone */
+    :: d_step { faults < FAULTS && state[3] != DEAD -> faults++; kill_client(3) }
+    :: d_step { /* a restart: all connections and messages are lost */
         faults < FAULTS -> faults++;
         lose_message(1); lose_message(2); lose_message(3);
 #ifdef FORGETS
@@ -475,34 +491,39 @@ inline forget_hold(c) {
     lose_message(c)
 }
 
-/* Let go, or leave the line: it counts as outside before this is sent. */
-inline let_go(c) {
+/* Release, or leave the queue. The client counts as outside before this is sent. */
+inline start_release(c) {
     forget_hold(c);
     state[c] = RELEASING;
     send(c, RELEASE)
 }
 
-inline to_rest(c) {
+inline become_idle(c) {
     forget_hold(c);
     state[c] = IDLE;
-    loose[c] = (late[c] == ACQUIRE);
+    unanswered[c] = (late[c] == ACQUIRE);
     check_no_orphan(c)
 }
 
-inline hear(c) {
+inline read_answer(c) {
     got = answer[c];
     got_token = answer_token[c];
     answer[c] = 0;
     answer_token[c] = 0;
     if
-    :: state[c] == ASKING && got == GRANTED && since[c] < LEASE -> lose_message(c); enter(c, LEASE - since[c], got_token)
-    :: state[c] == ASKING && got == GRANTED && since[c] >= LEASE -> let_go(c)
-    :: state[c] == ASKING && got == BUSY -> state[c] = WAITING
-    :: state[c] == ASKING && got == OLD -> let_go(c)
-    :: state[c] == INSIDE && got == KEPT -> left[c] = MAX(left[c], OF(LEASE, since[c])); since[c] = 0; check_alone(c)
-    :: state[c] == INSIDE && got == GONE && loose[c] -> let_go(c)
-    :: state[c] == INSIDE && got == GONE && !loose[c] -> to_rest(c)
-    :: state[c] == RELEASING -> to_rest(c)
+    :: state[c] == ACQUIRING && got == GRANTED && since[c] < LEASE ->
+        lose_message(c);
+        enter(c, LEASE - since[c], got_token)
+    :: state[c] == ACQUIRING && got == GRANTED && since[c] >= LEASE -> start_release(c)
+    :: state[c] == ACQUIRING && got == BUSY -> state[c] = WAITING
+    :: state[c] == ACQUIRING && got == OLD -> start_release(c)
+    :: state[c] == INSIDE && got == KEPT ->
+        left[c] = MAX(left[c], OF(LEASE, since[c]));
+        since[c] = 0;
+        check_alone(c)
+    :: state[c] == INSIDE && got == GONE && unanswered[c] -> start_release(c)
+    :: state[c] == INSIDE && got == GONE && !unanswered[c] -> become_idle(c)
+    :: state[c] == RELEASING -> become_idle(c)
     fi
 }
 
@@ -512,39 +533,49 @@ inline hear(c) {
 #define REMAINS(c) OF(FIRST, message_age[c])
 #endif
 
-/* The second and the third are the same, so it is enough that they come in this order. */
-#define FIRST_IN_ORDER(c) (c != 3 || number[2] > 0)
+/* The second and the third client are alike, so only this order needs to be searched. */
+#define FIRST_IN_ORDER(c) (c != 3 || acquire_id[2] > 0)
 #define ROUNDS_OF(c)      (c == 1 -> ROUNDS : 1)
 
 proctype client(byte c) {
 end:
     do
-    :: d_step { state[c] == IDLE && number[c] < ROUNDS_OF(c) && FIRST_IN_ORDER(c) -> number[c]++; state[c] = ASKING; send(c, ACQUIRE) }
-    :: d_step { answer[c] != 0 -> hear(c); count_tokens() }
-    /* A message for another number is nobody's. One for this is claimed, or entered on by the server's clock. */
-    :: d_step { message[c] != 0 && message[c] != number[c] -> lose_message(c); count_tokens() }
     :: d_step {
-        state[c] == WAITING && message[c] == number[c] -> lose_message(c); state[c] = ASKING; send(c, ACQUIRE); count_tokens()
+        state[c] == IDLE && acquire_id[c] < ROUNDS_OF(c) && FIRST_IN_ORDER(c) ->
+        acquire_id[c]++;
+        state[c] = ACQUIRING;
+        send(c, ACQUIRE)
+    }
+    :: d_step { answer[c] != 0 -> read_answer(c); count_tokens() }
+    /* Ignore a message for another acquire id. Claim one for this id, or enter by the server's
+       clock. */
+    :: d_step { message[c] != 0 && message[c] != acquire_id[c] -> lose_message(c); count_tokens() }
+    :: d_step {
+        state[c] == WAITING && message[c] == acquire_id[c] ->
+        lose_message(c);
+        state[c] = ACQUIRING;
+        send(c, ACQUIRE);
+        count_tokens()
     }
     :: d_step {
-        state[c] == WAITING && message[c] == number[c] && REMAINS(c) > 0 ->
+        state[c] == WAITING && message[c] == acquire_id[c] && REMAINS(c) > 0 ->
         got = REMAINS(c);
         enter(c, got, message_token[c]);
         lose_message(c);
         count_tokens()
     }
-    :: d_step { state[c] == WAITING && since[c] > 0 -> state[c] = ASKING; send(c, ACQUIRE) }
+    :: d_step { state[c] == WAITING && since[c] > 0 -> state[c] = ACQUIRING; send(c, ACQUIRE) }
 #ifndef PATIENT
-    :: d_step { state[c] == WAITING -> let_go(c); count_tokens() }
+    :: d_step { state[c] == WAITING -> start_release(c); count_tokens() }
 #endif
     :: d_step {
         WITHIN(c) && !renewed[c] && !UNDER_WAY(c) -> renewed[c] = 1; send(c, RENEW)
     }
 #ifdef RESOURCE
-    /* It may have been paused after its check: it writes whatever the time. */
+    /* It may have been paused after its check, so it writes at any time. */
     :: d_step { state[c] == INSIDE && token[c] != newest -> write(c); count_tokens() }
 #endif
-    :: d_step { state[c] == INSIDE && !UNDER_WAY(c) -> let_go(c); count_tokens() }
+    :: d_step { state[c] == INSIDE && !UNDER_WAY(c) -> start_release(c); count_tokens() }
     od
 }
 
@@ -562,7 +593,8 @@ init {
 }
 
 #ifdef PATIENT
-/* Who wants it gets it, if nobody who can go on is kept from it for ever; one that dies is the third. */
-#define wants (state[1] == ASKING || state[1] == WAITING)
+/* A client that wants the lock gets it, if no process is delayed forever. The one that may die
+   is the third. */
+#define wants (state[1] == ACQUIRING || state[1] == WAITING)
 ltl served { [] (wants -> <> !wants) }
 #endif

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-// It gives up after 32 tries, so whoever wants to wait asks again.
+// It gives up after 32 tries, so a waiting caller tries again.
 func redsyncPeer(addr string) acquireFunc {
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	rs := redsync.New(redsyncgoredis.NewPool(client))
@@ -47,15 +47,15 @@ func bsmPeer(addr string) acquireFunc {
 }
 
 // A wait of rueidislock can miss the message that would end it: after an answer later than its
-// TryNextAfter it waited for ever, here, with nobody else about. So a wait is given up after this, and
-// begun again.
+// TryNextAfter it waited forever, although the lock was free. So a wait ends after this time and
+// starts again.
 const patience = time.Second
 
 func rueidisPeer(addr string) acquireFunc {
 	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption:   rueidis.ClientOption{InitAddress: []string{addr}},
-		KeyMajority:    1,    // as is advised for one server
-		NoLoopTracking: true, // as is advised from Redis 7.0.5 on
+		KeyMajority:    1,    // as advised for one server
+		NoLoopTracking: true, // as advised from Redis 7.0.5 on
 		KeyValidity:    lease,
 	})
 	check(err)

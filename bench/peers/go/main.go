@@ -18,8 +18,8 @@ import (
 
 const lease = 30 * time.Second
 
-// What a library is asked for: to take a name, which gives what lets go of it, and what extends it
-// where the library does not renew by itself.
+// An adapter of a library. It acquires a name and returns a function that releases it, and one that
+// extends it if the library does not renew by itself.
 type held struct {
 	release func() error
 	extend  func() error
@@ -42,7 +42,7 @@ func check(err error) {
 	}
 }
 
-// CLOCK_MONOTONIC as other processes see it: looked at once, counted on from there.
+// CLOCK_MONOTONIC as other processes see it: read once, then advanced by Go's monotonic clock.
 var (
 	started   = time.Now()
 	startedNs = monotonic()

@@ -1,4 +1,4 @@
-"""Processes of one driver, which begin together and are looked at from outside."""
+"""Processes of one driver that begin together and are observed from outside."""
 import os
 import select
 import subprocess
@@ -6,11 +6,11 @@ import time
 
 from . import libraries
 
-READY_S = 240  # 32 virtual machines take their time to start
+READY_S = 240  # 32 Java virtual machines start slowly
 
 
 class Failed(Exception):
-    """A driver did not do what it was asked."""
+    """A driver did not do its task. The text says why."""
 
 
 class Crew:
@@ -36,7 +36,7 @@ class Crew:
         return [p.pid for p in self._processes]
 
     def expect(self, word, seconds=READY_S):
-        """Each has said the word."""
+        """Wait until each process has printed the word."""
         until = time.monotonic() + seconds
         for process in self._processes:
             while True:
@@ -52,7 +52,7 @@ class Crew:
     def _why(self):
         self._log.seek(0)
         lines = [line.strip() for line in self._log.read().splitlines() if line.strip()]
-        return lines[-1][:200] if lines else "ended without a word"
+        return lines[-1][:200] if lines else "ended without a message"
 
     def go(self):
         for process in self._processes:
@@ -71,12 +71,12 @@ class Crew:
                 raise Failed(f"did not end within {seconds:.0f} s") from None
 
     def check(self):
-        """All of them are there."""
+        """Raise Failed if a process has ended."""
         if any(process.poll() is not None for process in self._processes):
             raise Failed(self._why())
 
     def cpu(self):
-        """Seconds of CPU that all of them have used."""
+        """CPU seconds of all processes."""
         ticks = 0
         for pid in self.pids:
             with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
@@ -85,7 +85,7 @@ class Crew:
         return ticks / os.sysconf("SC_CLK_TCK")
 
     def resident(self):
-        """Bytes of memory that all of them have."""
+        """Resident bytes of all processes."""
         pages = 0
         for pid in self.pids:
             with open(f"/proc/{pid}/statm", encoding="ascii") as statm:

@@ -1,14 +1,14 @@
-"""From the records of the drivers to figures. All drivers are judged by this code."""
+"""Computes figures from the records of the drivers, in the same way for all of them."""
 from collections import defaultdict
 
 
 def percentile(values, part):
-    """Of sorted values; None of none."""
+    """Of sorted values; None if there are none."""
     return values[min(len(values) - 1, int(len(values) * part))] if values else None
 
 
 def read(paths):
-    """(process, worker, asking, acquired, releasing, released) of all files."""
+    """Records of all files: (process, worker, asking, acquired, releasing, released)."""
     records = []
     for process, path in enumerate(paths):
         with open(path, encoding="ascii") as file:
@@ -17,17 +17,17 @@ def read(paths):
 
 
 class Figures:
-    """What was seen in one or more windows of the same workload."""
+    """Figures of one or more windows of the same workload."""
 
     def __init__(self):
         self.seconds = 0.0
         self.count = self.overlaps = 0
-        self.again = 0  # windows that did not count
+        self.again = 0  # windows that were discarded
         self.pairs, self.handovers, self.waits, self.shares = [], [], [], []
         self.commands = self.server_s = self.client_s = 0.0
 
     def add(self, records, processes, begin, end, one_name):
-        """Records of a window, on the clock that all of them share."""
+        """Add the records of a window. All processes use the same clock."""
         self.seconds += (end - begin) / 1e9
         within = [r for r in records if begin <= r[3] < end]
         self.count += len(within)
@@ -44,7 +44,7 @@ class Figures:
             self._hand_overs(sorted(turns, key=lambda r: r[3]), begin, end)
 
     def _hand_overs(self, turns, begin, end):
-        """To another, who was waiting by then: from the call that releases to the return of the other's."""
+        """Add the times from the call of a release to the return of the waiter's acquire."""
         for last, turn in zip(turns, turns[1:]):
             if turn[3] < last[4]:
                 self.overlaps += 1
@@ -68,7 +68,7 @@ class Figures:
 
 
 def overlaps(*window):
-    """Of a window that does not count otherwise."""
+    """Overlapping holds in a window that is otherwise discarded."""
     seen = Figures()
     seen.add(*window)
     return seen.overlaps

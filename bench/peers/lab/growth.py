@@ -1,4 +1,4 @@
-"""What grows with the number of locks and of waiters: ours alone, on Redis and on files."""
+"""Time and memory by the number of locks and waiters: Holdfast alone, on Redis and on files."""
 import json
 import os
 import resource
@@ -11,7 +11,7 @@ from .svg import duration
 
 LOCKS = (1, 100, 10000, 100000)
 WAITS = (1, 10, 100, 1000)
-SPARE = 200  # descriptors that a process needs besides those of its locks
+SPARE = 200  # descriptors that a process needs in addition to those of its locks
 
 
 def program(kind, url, n, seconds):
@@ -26,10 +26,10 @@ def program(kind, url, n, seconds):
     return json.loads(done.stdout)
 
 
-def clients_in_line(server, url, n, seconds):
-    """n + 1 clients, each with connections of its own, on one name: one has it, n wait."""
+def clients_in_queue(server, url, n, seconds):
+    """n + 1 clients with their own connections, on one name: one holds it, n wait."""
     processes = min(8, n + 1)
-    workload = workloads.Workload("line", "", processes, -(-(n + 1) // processes))
+    workload = workloads.Workload("queue", "", processes, -(-(n + 1) // processes))
     into = figures.Figures()
     workloads.measure(libraries.OURS, workload, server, seconds, into, url, clients="each")
     return into.summary()
@@ -49,7 +49,7 @@ class Growth:
         self.found["rows"].append([store, what, n, time, memory, note])
 
     def seen(self, kind, what, store, url, n):
-        """What the program prints; None, and a row that says why, if it cannot."""
+        """The output of the program; None if it failed, with the reason in a row."""
         try:
             return program(kind, url(), n, self.seconds)
         except Failed as failed:
@@ -62,8 +62,8 @@ class Growth:
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1] - SPARE
         for n in LOCKS:
             if store == "file:" and n > most:
-                self.row(store, "locks held", n, None, None, "needs a descriptor for each; a process may "
-                         f"have {most + SPARE:,} here")
+                self.row(store, "locks held", n, None, None,
+                         f"needs a descriptor for each; a process may have {most + SPARE:,} here")
                 continue
             seen = self.seen("locks", "locks held", store, url, n)
             if not seen:
@@ -86,7 +86,7 @@ class Growth:
     def clients(self, store, url):
         for n in WAITS:
             try:
-                seen = clients_in_line(self.server, url(), n, self.seconds)
+                seen = clients_in_queue(self.server, url(), n, self.seconds)
             except Failed as failed:
                 self.row(store, "clients in the queue", n, None, None, str(failed))
                 continue
@@ -111,10 +111,12 @@ class Growth:
 
 
 def report(found, about):
-    lines = [f"Measured {about['date']} on {about['cores']} cores ({about['cpu']}), load {about['load']} "
-             f"before the run, Redis {about['server']} on the loopback; Holdfast {about['holdfast']}.", "",
+    lines = [f"Measured {about['date']} on {about['cores']} cores ({about['cpu']}), "
+             f"load {about['load']} before the run, Redis {about['server']} on the loopback; "
+             f"Holdfast {about['holdfast']}.", "",
              "| store | what | how many | time | memory each |", "|---|---|---|---|---|"]
     for store, what, n, time, memory, note in found["rows"]:
         shown = note or (duration(time) if time else "–")
-        lines.append(f"| `{store}` | {what} | {n:,} | {shown} | {f'{memory:,} B' if memory else '–'} |")
+        size = f"{memory:,} B" if memory else "–"
+        lines.append(f"| `{store}` | {what} | {n:,} | {shown} | {size} |")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The libraries, where their drivers are, and how those are built."""
+"""The libraries, their drivers, and how those are built."""
 import hashlib
 import os
 import shutil
@@ -13,22 +13,22 @@ PATIENCE = 900  # seconds for an installation
 
 
 class Absent(Exception):
-    """This one cannot be measured here, and why."""
+    """A library cannot be measured here. The text says why."""
 
 
 @dataclass
 class Library:
     name: str
     folder: str  # of its driver; "" for ours
-    peer: str  # which one of the driver's
+    peer: str  # the library to use, if the driver has several
     version: str
     waits: str  # how a waiter learns that the lock is free
-    renewal: str  # "" or what renews
+    renewal: str  # what renews, or ""
     period: float  # seconds between two renewals of a lock with a 30 s lease
 
     @property
     def warm_s(self):
-        """What goes before a window: a virtual machine has to compile first."""
+        """Warm-up before a window: a Java virtual machine compiles first."""
         return 3.0 if self.folder == "java" else 0.7
 
     @property
@@ -37,17 +37,19 @@ class Library:
 
 
 OURS = Library("Holdfast", "", "", "", "is notified alone", "background thread", 10)
-# The same, with calls that do not block in place of threads.
+# The same with async calls instead of threads.
 OURS_ASYNC = Library("Holdfast, async", "", "async", "", OURS.waits, OURS.renewal, OURS.period)
 
 PEERS = [
     Library("redis-py", "python", "", "8.1.0", "polls every 100 ms", "loop", 10),
-    Library("node-redlock", "node", "redlock", "5.0.0-beta.2", "polls every 100 to 300 ms", "`using`", 29.5),
+    Library("node-redlock", "node", "redlock", "5.0.0-beta.2", "polls every 100 to 300 ms",
+            "`using`", 29.5),
     Library("redis-semaphore", "node", "semaphore", "5.8.0", "polls every 10 ms", "built in", 24),
     Library("Redisson", "java", "", "4.7.0", "all are notified, all retry", "watchdog", 10),
     Library("redsync", "go", "redsync", "4.18.1", "polls every 50 to 250 ms", "loop", 10),
     Library("bsm/redislock", "go", "bsm", "0.9.4", "polls every 100 ms", "loop", 10),
-    Library("rueidislock", "go", "rueidis", "1.0.79", "all are notified, all retry", "built in", 15),
+    Library("rueidislock", "go", "rueidis", "1.0.79", "all are notified, all retry", "built in",
+            15),
     Library("rslock", "rust", "", "0.10.0", "polls every 0 to 200 ms", "loop", 10),
 ]
 
@@ -61,8 +63,9 @@ def _run(words, folder, **env):
             raise Absent(f"`{words[0]}` took longer than {PATIENCE} s") from None
         if done.returncode:
             log.seek(0)
-            lines = [line for line in log.read().splitlines() if "rror" in line] or ["no reason given"]
-            raise Absent(f"`{words[0]}` failed: {lines[0].strip()[:160]}")
+            lines = [line for line in log.read().splitlines() if "rror" in line]
+            why = lines[0].strip()[:160] if lines else "no reason given"
+            raise Absent(f"`{words[0]}` failed: {why}")
 
 
 def _python(folder):
@@ -92,7 +95,7 @@ INSTALL = {"python": _python, "node": _node, "java": _java, "go": _go, "rust": _
 
 
 def _digest(folder):
-    """Of the sources: what was built of the same ones is not built again."""
+    """Digest of the sources: unchanged sources are not built again."""
     digest = hashlib.sha256()
     for where, folders, files in os.walk(folder):
         folders.sort()
@@ -103,10 +106,10 @@ def _digest(folder):
 
 
 def install(folder):
-    """Build a driver in a copy of its folder under build/, since tools leave files beside sources."""
+    """Build a driver in a copy of its folder under build/: tools leave files beside sources."""
     for tool in NEEDS.get(folder, []):
         if not shutil.which(tool):
-            raise Absent(f"no `{tool}` on this machine")
+            raise Absent(f"`{tool}` is not installed")
     source, target = os.path.join(HERE, folder), os.path.join(BUILD, folder)
     stamp, digest = os.path.join(target, ".built"), _digest(source)
     if os.path.exists(stamp):
@@ -120,11 +123,12 @@ def install(folder):
 
 
 def command(library, port, url=None, megabytes=96):
-    """What starts a driver, up to the words that say what it is to do, and in which folder."""
+    """The command that starts a driver, without its task, and the folder to start it in."""
     folder = os.path.join(BUILD, library.folder)
     if library.ours:
         program = os.path.join(ROOT, "build", "release", "bench", "ours")
-        return [program, "url=" + (url or f"redis://127.0.0.1:{port}"), f"calls={library.peer}"], None
+        url = url or f"redis://127.0.0.1:{port}"
+        return [program, f"url={url}", f"calls={library.peer}"], None
     start = {
         "python": [sys.executable, "peer.py"],
         "node": ["node", "peer.mjs"],
@@ -137,7 +141,7 @@ def command(library, port, url=None, megabytes=96):
 
 
 def environment(library):
-    """What a driver needs to find its library."""
+    """The environment in which a driver finds its library."""
     if library.folder == "python":
         return {**os.environ, "PYTHONPATH": os.path.join(BUILD, "python", "site")}
     return dict(os.environ)

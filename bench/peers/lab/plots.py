@@ -1,4 +1,4 @@
-"""Which plots there are."""
+"""The plots of docs/plots."""
 import os
 
 from . import svg
@@ -11,12 +11,12 @@ def hand_over(root, results):
             for name, row in results["rows"].get("handover", {}).items() if row.get("hand_p50")]
     if rows:
         svg.ranges(os.path.join(root, FOLDER, "hand-over.svg"), "From one holder to the next",
-                   "from the call that releases to the return of the waiter's call, in another process",
+                   "from the call of the release to the return of the acquire in another process",
                    rows, "● half of them are faster   ○ 99 % are faster")
 
 
 def cost(root, results, key, name, title, upward):
-    """Of an acquisition, against how many wait."""
+    """Cost of an acquisition against the number of waiters."""
     found = {}
     for waiting, workload in ((1, "one2"), (7, "one8"), (31, "one32")):
         for library, row in results["rows"].get(workload, {}).items():
@@ -24,16 +24,17 @@ def cost(root, results, key, name, title, upward):
                 found.setdefault(library, []).append((waiting, row[key]))
     series = [(library, points) for library, points in found.items() if len(points) > 1]
     if series:
-        svg.lines(os.path.join(root, FOLDER, name), title, "processes on one name, no hold time", series,
-                  "waiting processes", upward)
+        svg.lines(os.path.join(root, FOLDER, name), title, "processes on one name, no hold time",
+                  series, "waiting processes", upward)
 
 
 def peers(root, results):
     os.makedirs(os.path.join(root, FOLDER), exist_ok=True)
     hand_over(root, results)
-    cost(root, results, "commands", "commands.svg", "Redis commands for one acquisition", "commands")
-    cost(root, results, "server_us", "server-time.svg", "Time of the Redis server for one acquisition",
-         "µs of the server's CPU")
+    cost(root, results, "commands", "commands.svg", "Redis commands for one acquisition",
+         "commands")
+    cost(root, results, "server_us", "server-time.svg",
+         "Time of the Redis server for one acquisition", "µs of the server's CPU")
 
 
 def growth(root, found):

@@ -1,4 +1,4 @@
-"""A redis-server of our own, and the little of its protocol that measuring needs."""
+"""A private redis-server, and the small part of its protocol that the measurements need."""
 import os
 import socket
 import subprocess
@@ -16,7 +16,7 @@ def free_port():
 
 
 class Server:
-    """One process on a free port of the loopback, which writes nothing to disk."""
+    """One process on a free loopback port that writes nothing to disk."""
 
     def __init__(self):
         self.port = free_port()
@@ -47,7 +47,7 @@ class Server:
         return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
 
     def calls(self):
-        """How often each command was called, by clients and by scripts."""
+        """The number of calls of each command, by clients and by scripts."""
         calls = {}
         for key, value in self.info("commandstats").items():
             name = key.removeprefix("cmdstat_").split("|")[0]
@@ -98,7 +98,7 @@ class Link:
 
 
 class Watch:
-    """Counts, by MONITOR, which commands clients send and which come out of scripts."""
+    """Counts with MONITOR which commands come from clients and which from scripts."""
 
     def __init__(self, port):
         self.by_clients, self.by_scripts = {}, {}
@@ -124,7 +124,7 @@ class Watch:
         self._link.close()
 
     def share(self, name):
-        """Of the calls of a command, the part that clients sent."""
+        """The share of a command's calls that clients sent."""
         own, inner = self.by_clients.get(name, 0), self.by_scripts.get(name, 0)
         if own + inner == 0:
             return 1.0 if name in SCRIPTS else 0.0
@@ -132,7 +132,7 @@ class Watch:
 
 
 def sent_by_clients(before, after, watch):
-    """Commands that clients sent between two looks at the server's counters, less our own."""
+    """Commands that clients sent between two readings of the counters, without our own."""
     ours = ("info", "monitor", "flushall")
     return sum((calls - before.get(name, 0)) * watch.share(name)
                for name, calls in after.items() if name not in ours)

@@ -10,7 +10,7 @@ FONT = "font-family='DejaVu Sans, Helvetica, Arial, sans-serif'"
 
 
 def number(value):
-    """As people write it: 0.5, 20, 1,000, 3 M."""
+    """A number for people: 0.5, 20, 1,000, 3 M."""
     if value >= 1e6:
         return f"{value / 1e6:g} M"
     return f"{value:,.0f}" if value >= 10 else f"{value:.3g}"
@@ -24,7 +24,7 @@ def duration(ns):
 
 
 class Scale:
-    """Of values to places; logarithmic, as what is compared here differs by orders of magnitude."""
+    """Maps values to positions; logarithmic, because values differ by orders of magnitude."""
 
     def __init__(self, values, begin, end, tight=False):
         self.low, self.high = math.log10(min(values)), math.log10(max(values))
@@ -50,8 +50,9 @@ class Drawing:
 
     def text(self, x, y, text, anchor="start", size=12, colour="#222", weight="normal", turn=0):
         turned = f" transform='rotate({turn} {x:.1f} {y:.1f})'" if turn else ""
-        self.parts.append(f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}' font-size='{size}' "
-                          f"font-weight='{weight}' fill='{colour}' {FONT}{turned}>{escape(text)}</text>")
+        self.parts.append(
+            f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}' font-size='{size}' "
+            f"font-weight='{weight}' fill='{colour}' {FONT}{turned}>{escape(text)}</text>")
 
     def line(self, x1, y1, x2, y2, colour="#ddd", width=1.0):
         self.parts.append(f"<line x1='{x1:.1f}' y1='{y1:.1f}' x2='{x2:.1f}' y2='{y2:.1f}' "
@@ -63,7 +64,7 @@ class Drawing:
                           f"stroke='{colour}' stroke-width='2'/>")
 
     def mark(self, x, y, colour):
-        """One of many that may lie on one another."""
+        """One of many that may overlap."""
         self.parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='3.2' fill='{colour}' "
                           "fill-opacity='0.45'/>")
 
@@ -74,14 +75,14 @@ class Drawing:
 
     def write(self, path):
         with open(path, "w", encoding="utf-8") as file:
-            file.write(f"<svg xmlns='http://www.w3.org/2000/svg' width='{WIDTH}' height='{self.height}' "
-                       f"viewBox='0 0 {WIDTH} {self.height}'>\n"
+            file.write(f"<svg xmlns='http://www.w3.org/2000/svg' width='{WIDTH}' "
+                       f"height='{self.height}' viewBox='0 0 {WIDTH} {self.height}'>\n"
                        f"<rect width='{WIDTH}' height='{self.height}' fill='#fff'/>\n")
             file.write("\n".join(self.parts) + "\n</svg>\n")
 
 
 def ranges(path, title, note, rows, label):
-    """Each row a name, a lower and a higher value: a line from dot to ring."""
+    """Each row has a name, a lower and a higher value: a line from dot to ring."""
     height, left, right, top = 110 + 30 * len(rows), 150, WIDTH - 150, 62
     drawing = Drawing(height, title, note)
     scale = Scale([v for _, low, high in rows for v in (low, high)], left, right)
@@ -102,7 +103,7 @@ def ranges(path, title, note, rows, label):
 
 
 def _spread(places, least):
-    """Labels that would lie on one another, moved apart."""
+    """Moves labels apart that would overlap."""
     order = sorted(range(len(places)), key=lambda i: places[i])
     moved = list(places)
     for last, this in zip(order, order[1:]):
@@ -111,7 +112,7 @@ def _spread(places, least):
 
 
 def lines(path, title, note, series, across, upward, unit=number, height=420):
-    """Each series a name and points (x, y), on two logarithmic axes, named at its end."""
+    """Each series has a name and points (x, y). Both axes are logarithmic."""
     drawing = Drawing(height, title, note)
     left, right, top, bottom = 84, WIDTH - 170, 62, height - 62
     points = [p for _, own in series for p in own]
@@ -128,10 +129,11 @@ def lines(path, title, note, series, across, upward, unit=number, height=420):
     drawing.text(18, (top + bottom) / 2, upward, "middle", 12, "#555", turn=-90)
     labels = _spread([y(own[-1][1]) + 4 for _, own in series], 15)
     for i, (name, own) in enumerate(series):
-        colour, places, bold = COLOURS[i % len(COLOURS)], [(x(a), y(b)) for a, b in own], name == OURS
+        colour, bold = COLOURS[i % len(COLOURS)], name == OURS
+        places = [(x(a), y(b)) for a, b in own]
         drawing.path(places, colour, 3.0 if bold else 1.8)
         for place in places:
             drawing.dot(*place, colour, 3.5 if bold else 2.5)
-        drawing.text(places[-1][0] + 10, labels[i], f"{name}  {unit(own[-1][1])}", "start", 11.5, colour,
-                     "bold" if bold else "normal")
+        drawing.text(places[-1][0] + 10, labels[i], f"{name}  {unit(own[-1][1])}", "start", 11.5,
+                     colour, "bold" if bold else "normal")
     drawing.write(path)

@@ -59,7 +59,8 @@ CONTENDED = [Column("rate", "acquisitions/s", whole, "more"), *HAND,
              Column("longest_wait", "longest wait", duration)]
 COLUMNS = {
     "pair": [RATE, Column("pair_p50", "p50", duration), Column("pair_p99", "p99", duration), *COST],
-    "names64": [RATE, Column("pair_p50", "p50", duration), Column("pair_p99", "p99", duration), *COST],
+    "names64": [RATE, Column("pair_p50", "p50", duration), Column("pair_p99", "p99", duration),
+                *COST],
     "handover": HAND + COST[:2],
     "held": [Column("commands_s", "commands/s", whole), Column("cpu", "client CPU", share),
              Column("bytes", "memory each", size)],
@@ -104,11 +105,13 @@ def ahead(results):
 
 
 def header(about):
-    lines = [f"Measured {about['date']} on {about['cores']} cores ({about['cpu']}), load {about['load']} "
-             f"before the run, Linux {about['kernel']}, Redis {about['server']} on the loopback; Holdfast "
-             f"{about['holdfast']}. {about['rounds']} rounds of {about['seconds']:g} s for each "
+    lines = [f"Measured {about['date']} on {about['cores']} cores ({about['cpu']}), "
+             f"load {about['load']} before the run, Linux {about['kernel']}, "
+             f"Redis {about['server']} on the loopback; Holdfast {about['holdfast']}. "
+             f"{about['rounds']} rounds of {about['seconds']:g} s for each "
              "library, in turn."]
-    lines += ["", "| library | version | language | a waiter | renewed by |", "|---|---|---|---|---|"]
+    lines += ["", "| library | version | language | a waiter | renewed by |",
+              "|---|---|---|---|---|"]
     for row in about["libraries"]:
         lines.append("| {name} | {version} | {runtime} | {waits} | {renewal} |".format(**row))
     for name, why in about["absent"].items():
@@ -123,12 +126,12 @@ def report(results):
             parts += [f"### {workload.title}", table(workload.key, results["rows"][workload.key])]
     if "held" in results["rows"]:
         parts += ["### 10,000 held locks, renewed", table("held", results["rows"]["held"])]
-    overlaps, again = (sum(row.get(key, 0) for rows in results["rows"].values() for row in rows.values())
-                       for key in ("overlaps", "again"))
+    every = [row for rows in results["rows"].values() for row in rows.values()]
+    overlaps, again = (sum(row.get(key, 0) for row in every) for key in ("overlaps", "again"))
     parts.append(f"Overlapping holds of one name, in all rows: {overlaps}.")
     if again:
-        parts.append(f"{again} windows were measured again, because the host of this virtual machine had taken "
-                     f"more than {STOLEN_MOST:.0%} of its cores away.")
+        parts.append(f"{again} windows were measured again, because the host of this virtual "
+                     f"machine had taken more than {STOLEN_MOST:.0%} of its cores away.")
     behind = ahead(results)
     parts += ["### Where a peer is ahead", "\n".join(behind) if behind else "Nowhere in this run."]
     return "\n\n".join(parts)

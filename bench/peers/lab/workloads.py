@@ -1,4 +1,4 @@
-"""What is measured, and how one measurement goes."""
+"""The workloads, and how one of them is measured."""
 import os
 import tempfile
 import time
@@ -8,11 +8,11 @@ from . import figures, libraries
 from .crew import Crew, Failed
 from .server import Watch, sent_by_clients
 
-TAIL_S = 0.5  # after the window: which commands are whose
-END_S = 40  # the longest that its processes may take to end after it
+TAIL_S = 0.5  # after the window: finds out which commands come from clients
+END_S = 40  # for the processes to end after the window
 LOCKS = 10000
-STOLEN_MOST = 0.02  # of the machine, by its host, in a window that counts
-AGAIN_MOST = 6  # windows of a library in a workload that do not count: then it is taken as it comes
+STOLEN_MOST = 0.02  # of its cores, by its host; a window with more is discarded
+AGAIN_MOST = 6  # discarded windows per library and workload; after that every window counts
 
 
 @dataclass
@@ -24,9 +24,10 @@ class Workload:
     one_name: bool = True
     hold_ms: int = 0
     pause_ms: int = 0
-    longer: float = 1  # its windows, in proportion to those of others
-    once: bool = field(default=False)  # one round, since each is long
-    tasks: bool = field(default=False)  # peers have tasks that share threads: ours is measured with both
+    longer: float = 1  # length of its windows, relative to others
+    once: bool = field(default=False)  # one round only, because it is long
+    # Some peers run tasks that share threads, so Holdfast is measured with threads and with tasks.
+    tasks: bool = field(default=False)
 
 
 WORKLOADS = [
@@ -47,20 +48,20 @@ def memory_available():
 
 
 def too_heavy(library, workload):
-    """Why this is not tried here; None: it is."""
+    """The reason not to measure this here, or None."""
     if library.folder == "java" and memory_available() < workload.processes * 160 << 20:
-        return f"{workload.processes} Java virtual machines do not fit into the memory of this machine"
+        return f"{workload.processes} Java virtual machines need more memory than is free here"
     return None
 
 
 def stolen_s():
-    """Seconds of its cores that this machine was without, since its host was busy with others."""
+    """CPU seconds that the host has taken away from this virtual machine."""
     with open("/proc/stat", encoding="ascii") as file:
         return int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def window(server, crew, seconds):
-    """Let the crew run for a while: (begin, end, what it cost, which part of the machine was stolen)."""
+    """Let the crew run: (begin, end, calls before, calls after, CPU times, stolen share)."""
     before, cpu, own, stolen = server.calls(), server.cpu(), crew.cpu(), stolen_s()
     begin = time.monotonic_ns()
     time.sleep(seconds)
@@ -70,13 +71,13 @@ def window(server, crew, seconds):
 
 
 def measure(library, workload, server, seconds, into, url=None, **words):
-    """One round, or another where the machine was not ours alone: so for all libraries."""
+    """One round. It is repeated if the host took too much CPU time; so for every library."""
     while measure_once(library, workload, server, seconds, into, url, **words) > STOLEN_MOST:
         into.again += 1
 
 
 def measure_once(library, workload, server, seconds, into, url, **words):
-    """A crew of its own, warmed up, watched for `seconds`. What was stolen, if it is to be done again."""
+    """Run a crew, warm it up, measure. Returns the stolen share if it must be repeated, else 0."""
     seconds, warm = seconds * workload.longer, library.warm_s
     with tempfile.TemporaryDirectory() as scratch:
         crew = Crew(library, server, scratch, workload.processes, url, workers=workload.workers,
@@ -96,7 +97,8 @@ def measure_once(library, workload, server, seconds, into, url, **words):
             crew.end()
             server.flush()
     if stolen > STOLEN_MOST and into.again < AGAIN_MOST:
-        into.overlaps += figures.overlaps(records, workload.processes, begin, end, workload.one_name)
+        into.overlaps += figures.overlaps(records, workload.processes, begin, end,
+                                          workload.one_name)
         return stolen
     into.add(records, workload.processes, begin, end, workload.one_name)
     into.commands += sent_by_clients(before, after, watch)
@@ -106,7 +108,7 @@ def measure_once(library, workload, server, seconds, into, url, **words):
 
 
 def hold_many(library, server, locks=LOCKS):
-    """What it costs to hold many locks that are renewed: a process for itself."""
+    """The cost of holding many locks that are renewed, in one process."""
     with tempfile.TemporaryDirectory() as scratch:
         crew = Crew(library, server, scratch, 1, mode="hold", locks=locks)
         try:
@@ -114,11 +116,12 @@ def hold_many(library, server, locks=LOCKS):
             before = crew.resident()
             crew.go()
             crew.expect("held", 240)
-            time.sleep(library.period / 2)  # those who renew all at once do so amid the window
+            time.sleep(library.period / 2)  # a burst of renewals then falls into the window
             seconds = library.period if library.period > 10 or library.renewal == "loop" else 20
             cpu, watch, begin = crew.cpu(), Watch(server.port), time.monotonic()
             time.sleep(seconds)
-            took, used, memory = time.monotonic() - begin, crew.cpu() - cpu, crew.resident() - before
+            took, used = time.monotonic() - begin, crew.cpu() - cpu
+            memory = crew.resident() - before
             watch.stop()
             crew.check()
             kept = int(server.command("DBSIZE")) >= locks

@@ -1,4 +1,5 @@
-// node-redlock (peer=redlock) and redis-semaphore (peer=semaphore), driven as bench/peers/README.md says.
+// node-redlock (peer=redlock) and redis-semaphore (peer=semaphore), driven as
+// bench/peers/README.md says.
 import { writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,7 +16,7 @@ async function redlock() {
   return {
     acquire: (name) => locks.acquire([name], LEASE_MS),
     release: (lock) => lock.release(),
-    // Extended for as long as the routine runs, which is for ever.
+    // Extended as long as the routine runs, which is forever.
     keep: (name) =>
       new Promise((held, failed) => {
         locks.using([name], LEASE_MS, () => new Promise(() => held())).catch(failed);

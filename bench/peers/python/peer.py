@@ -82,8 +82,8 @@ def run(client):
             out.writelines("%d %d %d %d %d\n" % record for record in own)
 
 
-def extend_for_ever(locks):
-    """There is no renewal: each lock is extended every third of its lease, evenly over that time."""
+def extend_forever(locks):
+    """Extend each lock every third of its lease, evenly spread: the library does not renew."""
     step = LEASE / 3 / len(locks)
     due = time.monotonic()
     try:
@@ -102,7 +102,7 @@ def hold(client):
              for i in range(int(options["locks"]))]
     for lock in locks:
         lock.acquire()
-    threading.Thread(target=extend_for_ever, args=(locks,), daemon=True).start()
+    threading.Thread(target=extend_forever, args=(locks,), daemon=True).start()
     print("held", flush=True)
     sys.stdin.readline()
 

@@ -144,7 +144,7 @@ class Client:
                            flags=0 if renew else NO_RENEW)
         raw = encode(exported, "text")
         hold = Hold(urllib.parse.unquote_to_bytes(raw.rpartition(b":")[2]), on_lost)
-        hold._told_by(options)
+        hold._set_callback(options)
         try:
             with self._use() as client:
                 check(library().hf_adopt_v(
@@ -154,18 +154,18 @@ class Client:
         return hold
 
     def extend_exported(self, exported: str, lease: Optional[float] = None) -> None:
-        """Make what has left last so many seconds from now; None: its lease."""
+        """Make an exported hold last this many seconds from now; None: its lease."""
         with self._use() as client:
             check(library().hf_extend_exported(
                 client, encode(exported, "text"), span_ms(lease, "lease")))
 
-    def _take(self, asking: _wait.Asking, name: bytes, options: COptions, cancel: Optional[Cancel],
+    def _take(self, call: _wait.Call, name: bytes, options: COptions, cancel: Optional[Cancel],
               on_lost: Optional[LostFunction]) -> Hold:
         hold = Hold(name, on_lost)
-        hold._told_by(options)
+        hold._set_callback(options)
         try:
             self._ending(
-                cancel, lambda: _wait.acquire(asking, options, hold, self._closed_by, cancel))
+                cancel, lambda: _wait.acquire(call, options, hold, self._closed_by, cancel))
         finally:
             hold._granted.set()
         return hold
@@ -182,7 +182,7 @@ class Client:
     # -- Inspecting and breaking
 
     def inspect(self, name: Name) -> Info:
-        """Ask the store who holds `name`, and who waits for it."""
+        """The holder of `name` and its waiters, as the store reports them now."""
         found = ctypes.POINTER(CInfo)()
         with self._use() as client:
             check(library().hf_inspect(client, encode(name), byref(found)))
@@ -204,7 +204,7 @@ class Client:
         return found
 
     def leader(self, name: Name) -> Optional[Leader]:
-        """Ask the store who leads; None: nobody."""
+        """The current leader, as the store reports it; None if there is none."""
         found = ctypes.POINTER(CLeader)()
         try:
             with self._use() as client:
@@ -230,7 +230,7 @@ class Client:
     def break_lock(self, name: Name, token: int = 0) -> None:
         """End the ownership of `name` by force; with a token only if it is that one.
 
-        Its holder is told of the loss. NotHeldError means that there was nothing to break.
+        Its holder learns of the loss. NotHeldError means that there was nothing to break.
         """
         if not 0 <= token < 1 << 64:
             raise InvalidError(f"the token {token} is no number of 64 bits")

@@ -18,7 +18,7 @@ from .errors import LostError, NotHeldError, error_of
 LostFunction = Callable[["Hold"], None]
 
 # The functions to call when a hold is lost, by the number that the library was given.
-told: Dict[int, Tuple[LostFunction, "weakref.ref[Hold]"]] = {}
+lost_functions: Dict[int, Tuple[LostFunction, "weakref.ref[Hold]"]] = {}
 numbers = itertools.count(1)
 
 # Marks the thread that runs a callback. It must not close a client, which waits for callbacks.
@@ -41,9 +41,9 @@ SLICE_MS = 500
 EXPORT_MAX = 3584  # bytes
 
 
-def tell(_hold: int, number: int) -> None:
+def call_lost_function(_hold: int, number: int) -> None:
     with in_callback():
-        function, reference = told.get(number, (None, None))
+        function, reference = lost_functions.get(number, (None, None))
         hold = reference() if reference else None
         if function and hold:
             hold._granted.wait()  # a loss may be reported before the acquire has returned
@@ -51,7 +51,7 @@ def tell(_hold: int, number: int) -> None:
         del hold  # here, while the thread is marked as one that runs callbacks
 
 
-lost = LOST_FN(tell)
+c_lost_function = LOST_FN(call_lost_function)
 
 
 class Hold:
@@ -71,11 +71,11 @@ class Hold:
         self._number = 0
         if on_lost:
             self._number = next(numbers)
-            told[self._number] = on_lost, weakref.ref(self)
+            lost_functions[self._number] = on_lost, weakref.ref(self)
 
-    def _told_by(self, options: COptions) -> None:
+    def _set_callback(self, options: COptions) -> None:
         if self._number:
-            options.on_lost = ctypes.cast(lost, c_void_p)
+            options.on_lost = ctypes.cast(c_lost_function, c_void_p)
             options.arg = self._number
 
     def __repr__(self) -> str:
@@ -149,8 +149,8 @@ class Hold:
 
     def proclaim(self, value: Union[str, bytes]) -> None:
         """Publish a value; from then on its holder leads. See Client.campaign."""
-        said = value_of(value)
-        check(library().hf_proclaim(self._cell, said, len(said)))
+        data = value_of(value)
+        check(library().hf_proclaim(self._cell, data, len(data)))
 
     def leave(self) -> str:
         """Let it leave this process. Any process can adopt it with the returned text.
@@ -159,15 +159,15 @@ class Hold:
         leave. If this raises, it has not left; with UnknownOutcomeError that is unknown.
         """
         hf = library()
-        said = ctypes.create_string_buffer(EXPORT_MAX)
+        exported = ctypes.create_string_buffer(EXPORT_MAX)
         mine = c_hold(hf.hf_ref(self._cell))
-        result = hf.hf_export(mine, said, EXPORT_MAX)
+        result = hf.hf_export(mine, exported, EXPORT_MAX)
         if result != OK:
             failure = error_of(result, detail_of(result))
             hf.hf_unref(mine)
             raise failure
         self._released = True
-        return text(said.value)
+        return text(exported.value)
 
     def release(self) -> None:
         """End it. LostError means that it was lost before: others may have worked since."""
@@ -194,7 +194,7 @@ class Hold:
         cell = getattr(self, "_cell", None)
         if cell:
             library().hf_unref(cell)
-        told.pop(getattr(self, "_number", 0), None)
+        lost_functions.pop(getattr(self, "_number", 0), None)
 
     def _end(self) -> Tuple[int, str]:
         hf = library()

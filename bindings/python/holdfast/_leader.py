@@ -44,14 +44,14 @@ def leader_of(c: CLeader) -> Leader:
         program=text(c.program), label=text(c.label))
 
 
-def tell(found: Any, number: int) -> None:  # a pointer to a CLeader
+def call_observer(found: Any, number: int) -> None:  # a pointer to a CLeader
     with in_callback():
         function = observers.get(number)
         if function:
             function(leader_of(found.contents) if found else None)
 
 
-told = LEADER_FN(tell)
+c_observer_function = LEADER_FN(call_observer)
 
 
 class Observer:
@@ -67,7 +67,7 @@ class Observer:
         try:
             with client._use() as pointer:
                 check(library().hf_observe(
-                    pointer, encode(name), told, self._number, byref(self._cell)))
+                    pointer, encode(name), c_observer_function, self._number, byref(self._cell)))
         except BaseException:
             del observers[self._number]
             raise

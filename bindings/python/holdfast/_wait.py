@@ -72,7 +72,7 @@ class One:
     def __init__(self, use: Use, name: bytes) -> None:
         self.use, self.name = use, name
 
-    def ask(self, options: COptions, cell: c_void_p) -> int:
+    def run_blocking(self, options: COptions, cell: c_void_p) -> int:
         with self.use() as client:
             result: int = library().hf_acquire_v(
                 client, self.name, byref(options), ctypes.sizeof(options), byref(cell))
@@ -92,7 +92,7 @@ class One:
 class ByThread:
     """A call without a callback in the library: a thread waits for it."""
 
-    def ask(self, options: COptions, cell: c_void_p) -> int:
+    def run_blocking(self, options: COptions, cell: c_void_p) -> int:
         raise NotImplementedError
 
     def begin(self, options: COptions, wait: Wait) -> None:
@@ -101,7 +101,7 @@ class ByThread:
     def work(self, options: COptions, wait: Wait) -> None:
         cell = c_void_p()
         try:
-            wait.answered(self.ask(options, cell), cell.value)
+            wait.answered(self.run_blocking(options, cell), cell.value)
         except ClosedError:  # before the call began
             wait.answered(CLOSED, None)
 
@@ -112,7 +112,7 @@ class All(ByThread):
     def __init__(self, use: Use, requests: Sequence[CRequest]) -> None:
         self.use, self.requests = use, (CRequest * len(requests))(*requests)
 
-    def ask(self, options: COptions, cell: c_void_p) -> int:
+    def run_blocking(self, options: COptions, cell: c_void_p) -> int:
         with self.use() as client:
             result: int = library().hf_acquire_all_v(
                 client, self.requests, len(self.requests), ctypes.sizeof(CRequest), byref(options),
@@ -126,7 +126,7 @@ class Lead(ByThread):
     def __init__(self, use: Use, name: bytes, value: bytes) -> None:
         self.use, self.name, self.value = use, name, value
 
-    def ask(self, options: COptions, cell: c_void_p) -> int:
+    def run_blocking(self, options: COptions, cell: c_void_p) -> int:
         with self.use() as client:
             result: int = library().hf_campaign_v(
                 client, self.name, self.value, len(self.value), byref(options),
@@ -134,43 +134,43 @@ class Lead(ByThread):
         return result
 
 
-class Aside(ByThread):
+class WaitOnly(ByThread):
     """A wait that does not acquire anything."""
 
     def __init__(self, call: Callable[[COptions], int]) -> None:
         self.call = call
 
-    def ask(self, options: COptions, cell: c_void_p) -> int:
+    def run_blocking(self, options: COptions, cell: c_void_p) -> int:
         return self.call(options)
 
 
-Asking = Union[One, ByThread]
+Call = Union[One, ByThread]
 
 
-def acquire(asking: Asking, options: COptions, hold: Hold, closed: Cancel,
+def acquire(call: Call, options: COptions, hold: Hold, closed: Cancel,
             cancel: Optional[Cancel]) -> None:
     """Let the library write the handle into `hold`, or raise its error."""
     if waits_here(options):
-        if not (cancel and cancel.fired) and try_once(asking, options, hold):
+        if not (cancel and cancel.fired) and try_once(call, options, hold):
             return
-    wait_for(asking, options, hold, closed, cancel)
+    wait_for(call, options, hold, closed, cancel)
 
 
 def run(call: Callable[[COptions], int], options: COptions, closed: Cancel,
         cancel: Optional[Cancel]) -> None:
     """Run a waiting call that does not acquire anything."""
-    wait_for(Aside(call), options, Hold(b""), closed, cancel)
+    wait_for(WaitOnly(call), options, Hold(b""), closed, cancel)
 
 
 def waits_here(options: COptions) -> bool:
     return threading.current_thread() is threading.main_thread() and options.wait_ms != 0
 
 
-def wait_for(asking: Asking, options: COptions, hold: Hold, closed: Cancel,
+def wait_for(call: Call, options: COptions, hold: Hold, closed: Cancel,
              cancel: Optional[Cancel]) -> None:
     if not waits_here(options) and not cancel:
         options.cancel = closed._pointer
-        check(asking.ask(options, hold._cell))
+        check(call.run_blocking(options, hold._cell))
         return
     inner = Cancel()
     both = [outer for outer in (closed, cancel) if outer]
@@ -179,26 +179,26 @@ def wait_for(asking: Asking, options: COptions, hold: Hold, closed: Cancel,
     try:
         options.cancel = inner._pointer
         if waits_here(options):
-            wait_in_python(asking, options, hold, inner)
+            wait_in_python(call, options, hold, inner)
         else:
-            check(asking.ask(options, hold._cell))
+            check(call.run_blocking(options, hold._cell))
     finally:
         for outer in both:
             outer.unlink(inner)
 
 
-def try_once(asking: Asking, options: COptions, hold: Hold) -> bool:
+def try_once(call: Call, options: COptions, hold: Hold) -> bool:
     """Whether one try succeeds. Errors are ignored: the wait meets them, and may outlast them."""
     wait_ms, options.wait_ms = options.wait_ms, 0
-    result = asking.ask(options, hold._cell)
+    result = call.run_blocking(options, hold._cell)
     options.wait_ms = wait_ms
     return result == OK
 
 
-def wait_in_python(asking: Asking, options: COptions, hold: Hold, inner: Cancel) -> None:
+def wait_in_python(call: Call, options: COptions, hold: Hold, inner: Cancel) -> None:
     wait = Wait(hold, inner)
     try:
-        asking.begin(options, wait)
+        call.begin(options, wait)
         while not wait.done.wait(SLICE):
             pass
     except BaseException:

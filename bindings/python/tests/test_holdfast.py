@@ -97,7 +97,7 @@ class Holding(Case):
                 1 / 0
         self.assertTrue(self.is_free())
 
-    def test_a_second_release_says_so(self):
+    def test_a_second_release_raises(self):
         hold = self.client.acquire(self.name)
         hold.release()
         with self.assertRaises(holdfast.NotHeldError):
@@ -108,12 +108,12 @@ class Holding(Case):
             with self.assertRaises(holdfast.NotHeldError):
                 call()
 
-    def test_what_nobody_refers_to_is_released(self):
+    def test_a_hold_without_references_is_released(self):
         self.client.acquire(self.name)
         gc.collect()
         until(self.is_free, "the release")
 
-    def test_a_lock_is_its_owners_to_take_again(self):
+    def test_an_owner_may_reenter_a_lock(self):
         me = holdfast.Owner()
         with self.client.acquire(self.name, owner=me) as first, \
                 self.client.acquire(self.name, owner=me) as second:
@@ -127,7 +127,7 @@ class Holding(Case):
                 self.client.acquire(self.name, owner=me, reentrant=False)
         self.assertTrue(self.is_free())
 
-    def test_a_thread_does_not_take_a_lock_again(self):
+    def test_a_thread_does_not_reenter_a_lock(self):
         with self.client.acquire(self.name):
             self.assertIsNone(self.client.try_acquire(self.name))
             with self.assertRaises(holdfast.WaitTimeoutError):
@@ -224,7 +224,7 @@ class Tasks(Case):
                     second()
             hold.release()
 
-    def test_an_owner_takes_it_again_in_any_task(self):
+    def test_an_owner_reenters_in_any_task(self):
         async def enter(owner):
             return self.client.try_acquire(self.name, owner=owner)
 
@@ -254,7 +254,7 @@ class Waiting(Case):
             self.assertIsNone(where(lambda: self.client.try_acquire(self.name, timeout=0.2005)))
             self.assertGreaterEqual(time.monotonic() - begin, 0.2005)
 
-    def test_times_that_are_none(self):
+    def test_invalid_times(self):
         for timeout in (-1, -0.001, float("nan"), -float("inf"), 1e300):
             with self.assertRaises(holdfast.InvalidError):
                 self.client.acquire(self.name, timeout=timeout)
@@ -268,7 +268,7 @@ class Waiting(Case):
         with self.assertRaises(ValueError):
             self.hold.extend(0)
 
-    def test_a_release_serves_who_waits(self):
+    def test_a_release_serves_a_waiter(self):
         for timeout in (None, PATIENCE, float("inf")):
             waiter = Worker(lambda: self.client.acquire(self.name, timeout))
             self.wait_for_a_wait()
@@ -292,7 +292,7 @@ class Waiting(Case):
         self.assertTrue(self.hold.held)
         self.assertFalse(cancel._linked)
 
-    def test_ctrl_c_ends_a_wait_and_leaves_the_line(self):
+    def test_ctrl_c_ends_a_wait_and_leaves_the_queue(self):
         def interrupt():
             self.wait_for_a_wait()
             os.kill(os.getpid(), signal.SIGINT)
@@ -368,7 +368,7 @@ class Waiting(Case):
         closer.join()
         self.assertFalse(self.client._closer.alive)
 
-    def test_closing_racing_calls_is_no_crash(self):
+    def test_closing_during_calls_does_not_crash(self):
         for _ in range(30):
             client = holdfast.Client(URL)
             begin = threading.Barrier(3)
@@ -482,12 +482,12 @@ class Several(Case):
         self.assertFalse(hold.held)
 
     def test_they_are_lost_as_one(self):
-        told = []
-        both = self.client.acquire_all([self.a, self.b], on_lost=told.append)
+        calls = []
+        both = self.client.acquire_all([self.a, self.b], on_lost=calls.append)
         self.client.break_lock(self.b, both.fence_of(1))
         with self.assertRaises(holdfast.LostError):
             both.extend(30)
-        until(lambda: told, "the callback")
+        until(lambda: calls, "the callback")
         with self.assertRaises(holdfast.LostError):
             both.release()
 
@@ -508,28 +508,28 @@ class Losing(Case):
                     hold.check()
         self.assertTrue(caught.exception.detail)
 
-    def test_the_exception_of_a_block_goes_before(self):
+    def test_the_exception_of_a_block_takes_precedence(self):
         with self.assertRaises(ZeroDivisionError):
             with self.client.acquire(self.name) as hold:
                 self.lose(hold)
                 1 / 0
 
-    def test_a_callback_is_told_once_and_with_the_hold(self):
-        told = []
-        hold = self.client.acquire(self.name, on_lost=told.append)
+    def test_a_callback_runs_once_and_gets_the_hold(self):
+        calls = []
+        hold = self.client.acquire(self.name, on_lost=calls.append)
         self.lose(hold)
-        until(lambda: told, "the callback")
+        until(lambda: calls, "the callback")
         with self.assertRaises(holdfast.LostError):
             hold.release()
-        self.assertEqual([hold], told)
+        self.assertEqual([hold], calls)
 
-    def test_a_normal_release_calls_nobody(self):
-        told, before = [], set(holdfast._hold.told)
+    def test_a_normal_release_calls_no_callback(self):
+        calls, before = [], set(holdfast._hold.lost_functions)
         for _ in range(20):
-            self.client.acquire(self.name, on_lost=told.append).release()
-        self.assertEqual([], told)
+            self.client.acquire(self.name, on_lost=calls.append).release()
+        self.assertEqual([], calls)
         gc.collect()
-        self.assertEqual(set(), set(holdfast._hold.told) - before)  # no entry is left behind
+        self.assertEqual(set(), set(holdfast._hold.lost_functions) - before)
 
     def test_a_callback_may_release(self):
         results = []
@@ -592,7 +592,7 @@ class Looking(Case):
             with self.assertRaises(holdfast.CancelledError):
                 waiter.join()
 
-    def test_breaking_only_what_is_meant(self):
+    def test_break_only_the_given_token(self):
         with self.assertRaises(holdfast.NotHeldError):
             self.client.break_lock(self.name)
         with self.client.acquire(self.name) as hold:
@@ -681,7 +681,7 @@ class Latches(Case):
 
 
 class Leading(Case):
-    def test_who_leads_says_something_under_its_token(self):
+    def test_a_leader_publishes_a_value_under_its_token(self):
         self.assertIsNone(self.client.leader(self.name))
         with self.client.campaign(self.name, b"here\0we are") as hold:
             leader = self.client.leader(self.name)
@@ -699,28 +699,28 @@ class Leading(Case):
         with self.client.campaign(self.name, "second"):  # in the main thread
             self.assertEqual(b"second", self.client.leader(self.name).value)
 
-    def test_changes_are_told(self):
-        told = []
-        with self.client.observe(self.name, told.append) as observer:
-            until(lambda: told[-1:] == [None], "that nobody leads")
+    def test_changes_are_reported(self):
+        calls = []
+        with self.client.observe(self.name, calls.append) as observer:
+            until(lambda: calls[-1:] == [None], "that nobody leads")
             hold = self.client.campaign(self.name, "first")
-            until(lambda: told[-1] and told[-1].value == b"first", "the leader")
+            until(lambda: calls[-1] and calls[-1].value == b"first", "the leader")
             hold.release()
-            until(lambda: told[-1] is None, "the resignation")
-        before = len(told)
+            until(lambda: calls[-1] is None, "the resignation")
+        before = len(calls)
         observer.close()
         with self.client.campaign(self.name, "unseen"):
-            self.assertEqual(before, len(told))
+            self.assertEqual(before, len(calls))
         with self.assertRaises(holdfast.InvalidError):
-            self.client.observe("", told.append)
+            self.client.observe("", calls.append)
 
     def test_an_observer_outlives_its_client(self):
-        told = []
-        observer = self.client.observe(self.name, told.append)
+        calls = []
+        observer = self.client.observe(self.name, calls.append)
         self.client.close()
         observer.close()
         with self.assertRaises(holdfast.ClosedError):
-            self.client.observe(self.name, told.append)
+            self.client.observe(self.name, calls.append)
 
 
 class Leaving(Case):
@@ -771,7 +771,7 @@ class Opening(Case):
             if before is not None:
                 os.environ["HOLDFAST_URL"] = before
 
-    def test_a_client_that_is_forgotten_is_closed(self):
+    def test_a_client_without_references_is_closed(self):
         client = holdfast.Client(URL)
         hold = client.acquire(self.name)
         del client
@@ -779,7 +779,7 @@ class Opening(Case):
         self.assertFalse(hold.held)
         self.assertTrue(self.is_free())
 
-    def test_a_forked_child_has_nothing(self):
+    def test_a_forked_child_holds_nothing(self):
         with self.client.acquire(self.name) as hold:
             child = os.fork()
             if child == 0:
@@ -810,7 +810,7 @@ class Opening(Case):
         self.assertEqual((0, "True\n", ""), (ended.returncode, ended.stdout, ended.stderr))
         self.assertTrue(self.is_free())
 
-    def test_a_library_that_is_not_there_is_named(self):
+    def test_a_missing_library_is_named(self):
         ended = self.run_python("import holdfast; holdfast.Client('memory:')",
                                 HOLDFAST_LIBRARY="/nowhere/libholdfast.so")
         self.assertEqual(1, ended.returncode)
@@ -831,7 +831,7 @@ class Agreeing(unittest.TestCase):
             word = {"TIMEOUT": "WAITTIMEOUT", "NOMEM": "NOMEMORY"}.get(name, name).replace("_", "")
             self.assertEqual(word + "ERROR", type(error_of(int(number), "")).__name__.upper())
 
-    def test_structs_are_laid_out_alike(self):
+    def test_structs_have_the_same_layout(self):
         layout = (ROOT / "tests/api/layout.c").read_text()
         structs = {"hf_options": _library.COptions, "hf_client_options": _library.CClientOptions,
                    "hf_info": _library.CInfo, "hf_waiter": _library.CWaiter,
@@ -860,7 +860,7 @@ class Agreeing(unittest.TestCase):
         for kind in Kind:
             self.assertRegex(self.header, rf"HF_{kind.name} = {kind.value}\b")
 
-    def test_what_the_page_shows_runs(self):
+    def test_examples_of_the_page_run(self):
         page = PACKAGE / "README.md"
         shown = re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
         self.assertTrue(shown, page)
