@@ -8,39 +8,39 @@
 #include <stdio.h>
 #include <uv.h>
 
-typedef struct app {
+typedef struct uv_app {
     uv_poll_t watch;
     uv_timer_t work;
     hf_client *client;
     hf_hold *hold;
     int status;
-} app;
+} uv_app;
 
-static void stop(app *a) {
+static void stop(uv_app *a) {
     uv_close((uv_handle_t *)&a->watch, NULL); /* the loop ends when both are closed */
     uv_close((uv_handle_t *)&a->work, NULL);
 }
 
-static void fail(app *a, const char *what) {
+static void fail(uv_app *a, const char *what) {
     fprintf(stderr, "%s: %s\n", what, hf_error_detail());
     stop(a);
 }
 
 static void on_released(hf_result result, void *arg) {
-    app *a = arg;
+    uv_app *a = arg;
     printf("released: %s\n", hf_result_name(result));
     a->status = result == HF_OK ? 0 : 1;
     stop(a);
 }
 
 static void on_work_done(uv_timer_t *timer) {
-    app *a = timer->data;
+    uv_app *a = timer->data;
     if (!hf_held(a->hold)) fprintf(stderr, "lost while at work\n"); /* the release is HF_LOST */
     if (hf_release_async(a->hold, on_released, a) != HF_OK) fail(a, "cannot release");
 }
 
 static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
-    app *a = arg;
+    uv_app *a = arg;
     if (result != HF_OK) {
         fprintf(stderr, "not acquired: %s (%s)\n", hf_error_detail(), hf_result_name(result));
         stop(a);
@@ -52,13 +52,13 @@ static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
 }
 
 static void on_readable(uv_poll_t *watch, int error, int events) {
-    app *a = watch->data;
+    uv_app *a = watch->data;
     (void)events;
     if (error || hf_dispatch(a->client) != HF_OK) fail(a, "cannot dispatch");
 }
 
 int main(int argc, char **argv) {
-    app a = {.status = 1};
+    uv_app a = {.status = 1};
     hf_client_options options = {.flags = HF_NO_THREAD};
     if (hf_open(argc > 1 ? argv[1] : "memory:", &options, &a.client) != HF_OK) {
         fprintf(stderr, "cannot open the store: %s\n", hf_error_detail());

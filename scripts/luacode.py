@@ -6,7 +6,7 @@ import tempfile
 
 
 def instructions(text):
-    """A listing by luac5.1 (Debian's lua5.1): equal for scripts that do the same in the same way."""
+    """A listing by luac5.1 (of Debian's package lua5.1)."""
     with tempfile.NamedTemporaryFile() as compiled:
         subprocess.run(["luac5.1", "-s", "-o", compiled.name, "-"], input=text, check=True)
         listing = subprocess.run(["luac5.1", "-l", "-l", "-p", compiled.name], check=True,

@@ -2,7 +2,8 @@
 
 A gatekeeper holds the lock until all are started, so that all of them contend. A machine that
 cannot run so many (by `ulimit -u` and free memory) gets as many as it can run; the test prints the
-number and fails below 200. Each command appends a line with its token when it begins and one when it ends.
+number and fails below 200. Each command appends a line with its token when it begins, and another
+when it ends.
 All lines go to one file, so their order is the order of events.
 """
 import resource

@@ -5,18 +5,18 @@
 #include <unistd.h>
 
 /* What a callback received, and the order in which callbacks ran. */
-typedef struct async_outcome {
+typedef struct callback_outcome {
     atomic_int calls;
     hf_result result;
     hf_hold *hold;
     int order;
     char detail[256];
-} async_outcome;
+} callback_outcome;
 
 static atomic_int order;
 
 static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
-    async_outcome *o = arg;
+    callback_outcome *o = arg;
     o->result = result;
     o->hold = hold;
     o->order = atomic_fetch_add(&order, 1);
@@ -28,21 +28,21 @@ static void on_released(hf_result result, void *arg) {
     on_acquired(result, NULL, arg);
 }
 
-static async_outcome *begin_acquire(cf *f, hf_client *client, const char *name,
-                                    const hf_options *options) {
-    async_outcome *o = cf_new(f, sizeof *o);
+static callback_outcome *begin_acquire(cf *f, hf_client *client, const char *name,
+                                       const hf_options *options) {
+    callback_outcome *o = cf_new(f, sizeof *o);
     CF_IS(HF_OK, hf_acquire_async(client, name, options, on_acquired, o));
     return o;
 }
 
-static void check_ended(async_outcome *o, hf_result result) {
+static void check_ended(callback_outcome *o, hf_result result) {
     CF_UNTIL(atomic_load(&o->calls) == 1);
     cf_is(result, o->result, o->detail, __FILE__, __LINE__);
     if (result != HF_OK) assert_null(o->hold);
     if (result != HF_OK) assert_true(*o->detail);
 }
 
-static hf_hold *check_granted(async_outcome *o) {
+static hf_hold *check_granted(callback_outcome *o) {
     check_ended(o, HF_OK);
     assert_non_null(o->hold);
     return o->hold;
@@ -58,9 +58,9 @@ static void B05_async_agrees_with_sync(cf *f) {
     check_ended(begin_acquire(f, f->b, f->name, NULL), HF_BUSY);
     check_ended(begin_acquire(f, f->b, f->name, &(hf_options){.wait_ms = 300}), HF_TIMEOUT);
 
-    async_outcome *waits = begin_acquire(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    callback_outcome *waits = begin_acquire(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_UNTIL(cf_stats(f->b).waiting == 1);
-    async_outcome *released = cf_new(f, sizeof *released);
+    callback_outcome *released = cf_new(f, sizeof *released);
     CF_IS(HF_OK, hf_release_async(hold, on_released, released));
     check_ended(released, HF_OK);
     hold = check_granted(waits);
@@ -70,10 +70,10 @@ static void B05_async_agrees_with_sync(cf *f) {
 
 static void B05_sync_and_async_waiters_share_one_line(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
-    async_outcome *first = begin_acquire(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    callback_outcome *first = begin_acquire(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_UNTIL(cf_stats(f->a).waiting == 1);
     cf_attempt *second = cf_queue(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
-    async_outcome *third = begin_acquire(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    callback_outcome *third = begin_acquire(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_UNTIL(cf_stats(f->a).waiting == 3);
     CF_FREE(hold);
     hold = check_granted(first);
@@ -89,13 +89,13 @@ static void B07_a_cancel_ends_async_waits(cf *f) {
     hf_cancel *cancel = cf_cancel();
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     hf_options options = {.wait_ms = HF_FOREVER, .cancel = cancel};
-    async_outcome *one = begin_acquire(f, f->b, f->name, &options),
-                  *two = begin_acquire(f, f->a, f->name, &options);
+    callback_outcome *one = begin_acquire(f, f->b, f->name, &options),
+                     *two = begin_acquire(f, f->a, f->name, &options);
     CF_UNTIL(cf_stats(f->b).waiting == 1 && cf_stats(f->a).waiting == 1);
     hf_cancel_fire(cancel);
     check_ended(one, HF_CANCELLED);
     check_ended(two, HF_CANCELLED);
-    async_outcome never = {0};
+    callback_outcome never = {0};
     CF_IS(HF_CANCELLED, hf_acquire_async(f->a, f->name, &options, on_acquired, &never));
     assert_int_equal(atomic_load(&never.calls), 0);
     hf_cancel_free(cancel);
@@ -118,7 +118,8 @@ static void B25_async_owners_are_fresh(cf *f) {
 static void F47_close_ends_async_waits_and_tells_them(cf *f) {
     hf_client *client = cf_open(f);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
-    async_outcome *waits = begin_acquire(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    callback_outcome *waits =
+        begin_acquire(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_UNTIL(cf_stats(client).waiting == 1);
     cf_close(f, client);
     assert_int_equal(atomic_load(&waits->calls), 1);
@@ -135,10 +136,10 @@ static void on_acquired_hold_up(hf_result result, hf_hold *hold, void *arg) {
 /* The lock was granted, and close ended the grant before its callback ran. */
 static void F47_a_grant_that_close_ends_is_not_told_as_held(cf *f) {
     hf_client *client = cf_open(f);
-    async_outcome *slow = cf_new(f, sizeof *slow);
+    callback_outcome *slow = cf_new(f, sizeof *slow);
     CF_IS(HF_OK, hf_acquire_async(client, cf_name(f, "-slow"), NULL, on_acquired_hold_up, slow));
     CF_UNTIL(atomic_load(&slow->calls) == 1);
-    async_outcome *behind = begin_acquire(f, client, f->name, NULL);
+    callback_outcome *behind = begin_acquire(f, client, f->name, NULL);
     CF_UNTIL(cf_stats(client).acquired == 2);
     cf_close(f, client);
     check_ended(behind, HF_CLOSED);
@@ -149,7 +150,7 @@ static void F47_a_grant_that_close_ends_is_not_told_as_held(cf *f) {
 static void F48_a_second_async_release_says_not_held(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     hf_ref(hold);
-    async_outcome *first = cf_new(f, sizeof *first), never = {0};
+    callback_outcome *first = cf_new(f, sizeof *first), never = {0};
     CF_IS(HF_OK, hf_release_async(hold, on_released, first));
     CF_IS(HF_NOT_HELD, hf_release_async(hold, on_released, &never));
     check_ended(first, HF_OK);
@@ -234,11 +235,11 @@ static void race_cancel_with_release(cf *f, hf_client *first, hf_client *second,
     hf_cancel *cancel = cf_cancel();
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     uint64_t before = cf_stats(first).waiting;
-    async_outcome *o =
+    callback_outcome *o =
         begin_acquire(f, first, f->name, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     CF_UNTIL(cf_stats(first).waiting == before + 1);
     cf_attempt *behind = cf_queue(f, second, f->name, &(hf_options){.wait_ms = CF_WATCHDOG_MS});
-    async_outcome *released = cf_new(f, sizeof *released);
+    callback_outcome *released = cf_new(f, sizeof *released);
     if (round % 2) hf_cancel_fire(cancel);
     CF_IS(HF_OK, hf_release_async(hold, on_released, released));
     if (!(round % 2)) hf_cancel_fire(cancel);
@@ -267,7 +268,7 @@ static void B20_an_async_cancel_racing_a_release_loses_no_wake_up(cf *f) {
 static void race_close_with_release(cf *f) {
     hf_client *client = cf_open(f);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
-    async_outcome *waits[3], *released = cf_new(f, sizeof *released);
+    callback_outcome *waits[3], *released = cf_new(f, sizeof *released);
     for (int i = 0; i < 3; i++)
         waits[i] = begin_acquire(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_UNTIL(cf_stats(client).waiting == 3);
@@ -310,21 +311,22 @@ static void turn_until(hf_client *client, atomic_int *flag) {
 static void B05_a_client_without_threads_works_in_a_loop(cf *f) {
     hf_client *client = open_loop(f);
     assert_true(hf_fd(client) >= 0);
-    async_outcome *o = begin_acquire(f, client, f->name, NULL);
+    callback_outcome *o = begin_acquire(f, client, f->name, NULL);
     assert_int_equal(atomic_load(&o->calls), 0); /* callbacks never run inside a library call */
     turn_until(client, &o->calls);
     hf_hold *hold = check_granted(o);
     CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
 
     cf_attempt *waiter = cf_queue(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
-    async_outcome *released = cf_new(f, sizeof *released);
+    callback_outcome *released = cf_new(f, sizeof *released);
     CF_IS(HF_OK, hf_release_async(hold, on_released, released));
     turn_until(client, &released->calls);
     check_ended(released, HF_OK);
     hold = cf_granted(waiter);
 
-    async_outcome *waits = begin_acquire(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
-    async_outcome *times_out = begin_acquire(f, client, f->name, &(hf_options){.wait_ms = 300});
+    callback_outcome *waits =
+        begin_acquire(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
+    callback_outcome *times_out = begin_acquire(f, client, f->name, &(hf_options){.wait_ms = 300});
     turn_until(client, &times_out->calls);
     check_ended(times_out, HF_TIMEOUT);
     assert_int_equal(atomic_load(&waits->calls), 0);
@@ -358,7 +360,7 @@ static void B11_a_loop_tells_of_a_loss(cf *f) {
 static void F03_a_grant_that_is_over_when_its_callback_comes_is_told_as_lost(cf *f) {
     hf_client *client = open_loop(f);
     cf_lost *lost = cf_new(f, sizeof *lost);
-    async_outcome *slow = cf_new(f, sizeof *slow), *behind = cf_new(f, sizeof *behind);
+    callback_outcome *slow = cf_new(f, sizeof *slow), *behind = cf_new(f, sizeof *behind);
     hf_options longer = {.lease_ms = 2 * CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW};
     hf_options shorter = {
         .lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW, .on_lost = cf_on_lost, .arg = lost};
@@ -380,7 +382,7 @@ static void B07_a_loop_sees_a_cancel(cf *f) {
     hf_client *client = open_loop(f);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     hf_cancel *cancel = cf_cancel();
-    async_outcome *waits =
+    callback_outcome *waits =
         begin_acquire(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     run_loop_once(client, 0);
     hf_cancel_fire(cancel);
@@ -393,7 +395,7 @@ static void B07_a_loop_sees_a_cancel(cf *f) {
 /* Blocking calls do the client's work, and leave the callbacks to the loop. */
 static void B05_blocking_calls_of_a_loop_run_no_callback(cf *f) {
     hf_client *client = open_loop(f);
-    async_outcome *o = begin_acquire(f, client, cf_name(f, "-async"), NULL);
+    callback_outcome *o = begin_acquire(f, client, cf_name(f, "-async"), NULL);
     CF_FREE(CF_TAKE(client, f->name, NULL));
     assert_int_equal(atomic_load(&o->calls), 0);
     turn_until(client, &o->calls);

@@ -23,11 +23,11 @@ typedef struct thread_crowd {
     atomic_int failures;
 } thread_crowd;
 
-typedef struct crowd_member {
+typedef struct contending_thread {
     thread_crowd *crowd;
     size_t index;
     cf_thread *thread;
-} crowd_member;
+} contending_thread;
 
 static void enter_crowd(thread_crowd *c, size_t index) {
     if (c->inside++) c->collisions++;
@@ -38,7 +38,7 @@ static void enter_crowd(thread_crowd *c, size_t index) {
 }
 
 static void run_member(void *arg) {
-    crowd_member *m = arg;
+    contending_thread *m = arg;
     for (int i = 0; i < m->crowd->rounds; i++) {
         hf_hold *hold;
         if (hf_lock(m->crowd->client, m->crowd->name, &hold) != HF_OK) {
@@ -50,15 +50,15 @@ static void run_member(void *arg) {
     }
 }
 
-static crowd_member *new_crowd(cf *f, int rounds) {
+static contending_thread *new_crowd(cf *f, int rounds) {
     thread_crowd *c = cf_new(f, sizeof *c);
-    crowd_member *members = cf_new(f, CROWD * sizeof *members);
+    contending_thread *members = cf_new(f, CROWD * sizeof *members);
     *c = (thread_crowd){.client = f->a, .name = f->name, .rounds = rounds};
-    for (size_t i = 0; i < CROWD; i++) members[i] = (crowd_member){.crowd = c, .index = i};
+    for (size_t i = 0; i < CROWD; i++) members[i] = (contending_thread){.crowd = c, .index = i};
     return members;
 }
 
-static void check_crowd(const crowd_member *members) {
+static void check_crowd(const contending_thread *members) {
     for (size_t i = 0; i < CROWD; i++) cf_join(members[i].thread);
     const thread_crowd *c = members->crowd;
     assert_int_equal(c->failures, 0);
@@ -67,7 +67,7 @@ static void check_crowd(const crowd_member *members) {
 }
 
 static void B08_a_hundred_threads_are_never_two_inside_and_all_finish(cf *f) {
-    crowd_member *members = new_crowd(f, 5);
+    contending_thread *members = new_crowd(f, 5);
     for (size_t i = 0; i < CROWD; i++) {
         members[i].thread = cf_spawn(f, run_member, &members[i]);
     }
@@ -75,7 +75,7 @@ static void B08_a_hundred_threads_are_never_two_inside_and_all_finish(cf *f) {
 }
 
 static void B08_threads_of_a_client_are_served_in_order_of_arrival(cf *f) {
-    crowd_member *members = new_crowd(f, 1);
+    contending_thread *members = new_crowd(f, 1);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     for (size_t i = 0; i < CROWD; i++) {
         members[i].thread = cf_spawn(f, run_member, &members[i]);
@@ -98,7 +98,7 @@ static size_t count_descriptors(void) {
 /* One of the waiting threads reads for all: it polls a descriptor of its own beside the store's. */
 static void threads_that_wait_take_no_descriptors(cf *f) {
     enum { FEW = CROWD / 10 };
-    crowd_member *members = new_crowd(f, 1);
+    contending_thread *members = new_crowd(f, 1);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     size_t before = 0;
     for (size_t i = 0; i < CROWD; i++) {

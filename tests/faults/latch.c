@@ -610,7 +610,7 @@ static void B30_latches_and_watchers_are_forgotten(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     T_HF(HF_OK, hf_latch_set(client, LOCK, 2));
-    T_HF(HF_TIMEOUT, hf_latch_wait(client, LOCK, &(hf_options){.wait_ms = 20}));
+    T_HF(HF_TIMEOUT, hf_latch_wait(client, LOCK, &(hf_options){.wait_ms = 200}));
     assert_in_range(t_redis_int(b->redis, "PTTL " LATCH), 86400000, 90000000);
     assert_in_range(t_redis_int(b->redis, "PTTL " LATCH "w"), 1, 60000);
     run_command(b, "PEXPIRE " LATCH " 1000000");
@@ -622,7 +622,7 @@ static void B30_latches_and_watchers_are_forgotten(void **state) {
     put_field(b, LATCH "w", "p", "0");
     put_field(b, LATCH "w", "long-gone", "7 1494777709466423");
     assert_int_equal(count_down(bed_direct(b)), 1);
-    T_HF(HF_TIMEOUT, hf_latch_wait(client, LOCK, &(hf_options){.wait_ms = 20}));
+    T_HF(HF_TIMEOUT, hf_latch_wait(client, LOCK, &(hf_options){.wait_ms = 200}));
     assert_int_equal(t_redis_int(b->redis, "HEXISTS " LATCH " late"), 1);
     assert_int_equal(t_redis_int(b->redis, "HEXISTS " LATCH " long-gone"), 0);
     assert_int_equal(t_redis_int(b->redis, "HEXISTS " LATCH "w long-gone"), 0);
