@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Acquires and releases 64 locks at once over async calls. Compared with the server's own
  * benchmark, which sends the same scripts in pipelines of 32 over its 50 connections.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cost of a cluster: an uncontended acquire and release on one of its nodes, compared with one
  * server. This cluster has one node with all slots. With more nodes the slot of the name selects

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many processes want one lock: commands per acquisition, acquisitions per second, and whether each
  * process gets its share. Compared with the design that the library replaced: one thread of each

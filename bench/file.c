@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file store compared with the system calls it uses. An acquire and release against lock and
  * unlock of the kernel alone; and a lock that passes between two processes against a byte that

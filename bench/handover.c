@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long a lock takes to pass to the next holder: from the call that releases it to the return of
  * the acquire in another process, which is already queued. Compared with the minimum that Redis

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cost of each kind of lock, compared with a mutex in the same run: time, server time and
  * commands of an uncontended acquire and release. And typical loads of the kinds: many readers of

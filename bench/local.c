@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Figures without a comparison or without a target: operations inside the process, throughput of
  * several threads over one connection, and the number of commands.

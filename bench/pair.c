@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The overhead of the library for an uncontended acquire and release: hf_acquire and hf_release on
  * one thread, compared with plain hiredis that sends the same two commands, prepared in advance.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cost of a quorum: an uncontended acquire and release over 3 and over 5 nodes, compared with
  * one server. All servers run on this machine and share its cores. On several machines the nodes

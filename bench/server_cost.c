@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Server time of a pair, by INFO commandstats: our two scripts compared with the simplest
  * re-entrant lock on Redis, which has no token, no acquire id and no server time. Plain hiredis

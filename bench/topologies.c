@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cost of each topology: an uncontended acquire and release on one thread, relative to one
  * server over plain TCP. All take turns in one run. All servers run on this machine and share its

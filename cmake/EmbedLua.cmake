@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Embeds Lua scripts: each NAME.lua becomes `const hf__script hf__script_NAME`, as declared in
 # src/store/redis/protocol/script.h.
 #

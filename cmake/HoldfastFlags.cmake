@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Warnings and hardening for all targets of this project.
 #
 # They are set per target, not per directory, so that they do not affect a project that includes

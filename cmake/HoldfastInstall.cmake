@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Installs the command, its pages, the headers, both libraries, and files for pkg-config and
 # find_package. The components lib, dev and tool are the packages of cmake/HoldfastPackage.cmake.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The Debian packages of `make package`: the library, its development files, and the command. The
 # command contains the library, and depends on none of the others.
 

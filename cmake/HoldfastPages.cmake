@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Manual pages and completions. scripts/pages makes them from the command's help and the header.
 find_program(HOLDFAST_PYTHON python3)
 if(NOT HOLDFAST_PYTHON OR CMAKE_CROSSCOMPILING)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # hf_add_test(NAME name SOURCES file.c... [LABELS label...] [TIMEOUT seconds] [ARGS arg...]
 #             [LIBS library...] [MANUAL | UNREGISTERED])
 #

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Acquire locks without blocking: the client has its own threads, which run callbacks.
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Hold a lock during some steps of work, and stop if it is lost.
 
     invoices.py [URL [NAME]]        invoices.py redis://localhost invoices

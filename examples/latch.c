@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A latch: several parts work in parallel, and one thread continues when all of them are done.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One of many leads and publishes where it can be reached. An observer is told who leads.
  *

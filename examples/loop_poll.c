@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client in your own event loop, here poll(2): it starts no threads, and nothing blocks.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Permits limit how many run at once; they are granted in order of arrival.
  *

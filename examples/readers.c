@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Readers share a lock and a writer has it alone. One reader may become the writer without
  * releasing the lock.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Distributed locks with the guards of the standard library.
 //
 //     scoped [URL [NAME]]        scoped redis://localhost accounts

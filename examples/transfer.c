@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lock two accounts together, whichever is named first. Two transfers in opposite directions cannot
  * deadlock, and each resource gets the token of its own lock.

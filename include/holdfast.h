@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holdfast: distributed locks for C, on a database or in a directory.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /*
  * Holdfast for C++17: holdfast.h with scopes for lifetimes and exceptions for errors.
  *

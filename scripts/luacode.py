@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The instructions of a Lua script, without the names of its variables and its line numbers."""
 
 import re

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A crew: processes with threads that all repeat the same work while the program measures. An error
  * in any of them ends the program.

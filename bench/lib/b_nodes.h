@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Additional private servers, TCP only, that know nothing of each other: the nodes of a quorum. */
 #ifndef B_NODES_H
 #define B_NODES_H

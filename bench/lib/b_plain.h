@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pair without the library: plain hiredis, a blocking connection, and exactly the two commands
  * that the library sends. They are recorded by MONITOR while the library makes one pair, so the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A private redis-server on a free port and a unix socket, which ends with the program, and plain
  * hiredis connections to it for comparisons. Any error ends the program with a message.

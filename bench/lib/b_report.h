@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows of the report: aligned columns for people, or with --json one object per line. A missed
  * target is a finding, not a failure: the exit status stays 0.

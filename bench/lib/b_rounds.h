@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sides of a comparison take turns in many short rounds, so that other load on the machine
  * affects all of them alike. The figure of a side is the median of its rounds.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A series of figures and its quantiles. */
 #ifndef B_SERIES_H
 #define B_SERIES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Additional private servers: a primary with a replica and a Sentinel that watches it, and a server
  * with TLS and certificates of its own. They end with the program.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The clock of the benchmarks: nanoseconds, never stepped. */
 #ifndef B_TIME_H
 #define B_TIME_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Time and memory as the number of held locks or of waits grows, in one process, on the store of a
  * URL. Prints one line of JSON.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * libholdfast, driven as bench/peers/README.md says. All threads of the process share one client,
  * as the documentation advises, unless clients=each. The background thread renews holds. With

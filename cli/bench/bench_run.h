@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The measurements of `holdfast bench`: threads that acquire and release locks. */
 #ifndef CLI_BENCH_BENCH_RUN_H
 #define CLI_BENCH_BENCH_RUN_H

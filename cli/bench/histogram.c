@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/histogram.h"
 
 #define FINE_BITS 5 /* 32 buckets per power of two */

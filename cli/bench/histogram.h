@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A histogram of durations in fixed memory. It has 32 buckets per power of two, so quantiles are
  * exact to three per cent.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A configuration file: `store = URL`, blank lines, and comments that begin with '#'. */
 #ifndef CLI_COMMON_CONFIG_H
 #define CLI_COMMON_CONFIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Durations as people write them: 5, 0.5, 500ms, 30s, 5m, 2h. A number without a unit is
    seconds. */
 #ifndef CLI_COMMON_DURATION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "common/exit_codes.h"
 
 int exit_code_of(hf_result result) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The exit codes of the command. Numbers from 64 on follow sysexits.h where it has a match. */
 #ifndef CLI_COMMON_EXIT_CODES_H
 #define CLI_COMMON_EXIT_CODES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes JSON strings to a stream. */
 #ifndef CLI_COMMON_JSON_H
 #define CLI_COMMON_JSON_H

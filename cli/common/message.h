@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages for people, on stderr. Each line begins with the name of the command and is written with
  * one write. Control characters in foreign text are replaced. None of these functions changes

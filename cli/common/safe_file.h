@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A file in a directory that another user may own. That user can rename, remove and link entries at
  * any moment. So the directory is opened once, the file is created anew, symbolic links are not

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A plain connection to a Redis server: one command, one reply, each with a deadline. It is for
  * `holdfast doctor` and `holdfast bench`, which examine a server; locks go through the store. It

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How locks are shown, to people on a terminal and to programs behind a pipe. Names, labels and
  * programs are chosen by others, so their control characters must never reach a terminal.

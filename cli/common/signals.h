@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Signals in the three phases of a run. Before the wait for the lock they act as inherited. During
  * the wait, a signal that would end this process ends the wait first. After that all signals are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chooses the store: -S, else $HOLDFAST_URL, else `store = URL` in the configuration file of the
  * user, then of the machine, else the locks of this machine.

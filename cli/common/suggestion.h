@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Suggests a known word for a misspelt one. */
 #ifndef CLI_COMMON_SUGGESTION_H
 #define CLI_COMMON_SUGGESTION_H

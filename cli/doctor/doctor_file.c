@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks the directory of `file:`: owner, filesystem, free space. */
 #include <dirent.h>
 #include <errno.h>

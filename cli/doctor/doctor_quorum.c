@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks each node of a quorum: can it be reached, and does it vote? A node that has just started
  * does not vote (rejoin_delay). While the others are a majority, nothing else shows this.

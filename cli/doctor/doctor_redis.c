@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks a Redis or Valkey server: INFO, its clock, the rights of the user, latency. Each finding
  * says what it means for locks. Nothing on the server is changed, except keys with names of their

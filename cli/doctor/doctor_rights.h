@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks the rights of the user on Redis by trying each command, without changing other data. */
 #ifndef CLI_DOCTOR_DOCTOR_RIGHTS_H
 #define CLI_DOCTOR_DOCTOR_RIGHTS_H

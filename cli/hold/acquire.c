@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* holdfast acquire: take a lock that stays held after this command has ended. */
 #include "hold/acquire.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CLI_HOLD_ACQUIRE_H
 #define CLI_HOLD_ACQUIRE_H
 

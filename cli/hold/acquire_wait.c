@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "hold/acquire_wait.h"
 
 #include "common/exit_codes.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Acquires a lock for `holdfast acquire`, with or without a helper process. */
 #ifndef CLI_HOLD_ACQUIRE_WAIT_H
 #define CLI_HOLD_ACQUIRE_WAIT_H

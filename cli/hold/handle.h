@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A handle: a small file that names a lock held after its command has ended, and how to release it.
  * Either a helper process holds the lock, or it was exported and no process does. The file contains

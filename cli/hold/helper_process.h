@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The helper: a background process that acquires a lock, renews it, and releases it when another
  * process ends, when its time is over, or on SIGTERM. It is forked before the store is opened, so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* holdfast release and holdfast extend: for a lock that holdfast acquire has taken. */
 #include <errno.h>
 #include <getopt.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * holdfast break: take a lock away from its holder. The holder is shown first. The lock is broken
  * by its token, so that a new holder keeps it.

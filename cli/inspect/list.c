@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* holdfast list: the locks in use. */
 #include "inspect/list.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #ifndef CLI_INSPECT_LIST_H
 #define CLI_INSPECT_LIST_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* holdfast status: the holder and the waiters of a lock. */
 #include "inspect/status.h"
 

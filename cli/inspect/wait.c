@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * holdfast wait: wait until a lock is free, without taking it. It polls, because a client that is
  * not in the queue gets no notification.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command as a child process that leads its own process group. */
 #ifndef CLI_RUN_CHILD_PROCESS_H
 #define CLI_RUN_CHILD_PROCESS_H

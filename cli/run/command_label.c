@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Everyone who can look at the lock sees the label, on any machine. So the label is the program and
  * at most one plain word. Options, assignments, addresses and anything else that may carry a secret

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The default label of a holder or waiter. */
 #ifndef CLI_RUN_COMMAND_LABEL_H
 #define CLI_RUN_COMMAND_LABEL_H

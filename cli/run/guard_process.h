@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The guard: a process that ends the command if the wrapper (`holdfast run` itself) cannot, because
  * the wrapper was killed or stopped.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Commands of the user that run on events, with $SHELL -c. The run does not wait for them before
  * its end; then they have a few seconds. Their output goes to stderr.

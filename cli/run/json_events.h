@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The events of a run for programs: JSON objects on a descriptor, one per line. Each has `event`,
  * `time_unix_ms` and `name`.

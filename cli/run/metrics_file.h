@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --metrics: writes the counters of this run to a file, for a collector that reads files. */
 #ifndef CLI_RUN_METRICS_FILE_H
 #define CLI_RUN_METRICS_FILE_H

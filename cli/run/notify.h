@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reports what happens in a run: as JSON events, to hooks, and as verbose messages. */
 #ifndef CLI_RUN_NOTIFY_H
 #define CLI_RUN_NOTIFY_H

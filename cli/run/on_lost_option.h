@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* --on-lost: what to do with the command when the lock is lost, or a hook to run. */
 #ifndef CLI_RUN_ON_LOST_OPTION_H
 #define CLI_RUN_ON_LOST_OPTION_H

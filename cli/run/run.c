@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* holdfast run: acquire the lock, run the command or wait for a signal, release the lock. */
 #include "run/run.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The command line of `holdfast run`. */
 #ifndef CLI_RUN_RUN_ARGS_H
 #define CLI_RUN_RUN_ARGS_H

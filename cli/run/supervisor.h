@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Supervises the command while the lock is held: forwards signals, lends the terminal, and ends the
  * command before the hold ends, unless it is to continue without the lock.

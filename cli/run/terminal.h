@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The controlling terminal. The terminal serves one process group at a time, and the command has
  * its own group. It needs the terminal to read from it and to be interrupted or stopped by it.

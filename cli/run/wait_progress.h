@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shows the holder during a wait: a line on the terminal that is updated every second and removed
  * when the wait ends. A separate thread draws it and inspects the lock with the waiting client.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `holdfast top`: watches locks on a terminal. */
 #ifndef CLI_TOP_TOP_H
 #define CLI_TOP_TOP_H

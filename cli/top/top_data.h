@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The data of `holdfast top`. A thread looks at the store repeatedly and publishes what it saw. So
  * the screen reacts to keys even when the store does not answer.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces `holdfast top` in a build without ncurses. */
 #include "common/exit_codes.h"
 #include "common/message.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The screen of `holdfast top`. The terminal is restored whenever the process ends, except by
  * SIGKILL.

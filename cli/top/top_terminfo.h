@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks the terminal. A separate file, because <term.h> defines many common names as macros. */
 #ifndef CLI_TOP_TOP_TERMINFO_H
 #define CLI_TOP_TOP_TERMINFO_H

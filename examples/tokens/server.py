@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """A service that checks tokens: Fence-Token does for lock holders what If-Match does for versions.
 
     server.py [PORT]           0: any free port; the first line of output names it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Make manual pages and completions: pages OUT COMMAND [CONTACT VERSION]
 
 Writes OUT/man/*.1, *.3, and OUT/completions. With a contact and the version of a Debian package,

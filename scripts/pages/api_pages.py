@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Manual pages of the library: holdfast(3), and one for each comment of the header."""
 import re
 from typing import Dict, List, Tuple

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Manual pages of the command and its subcommands, made from their help.
 
 docs/man/PAGE.md, if it exists, adds sections that are too long for the help.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Completions for bash, zsh and fish, made from the help: subcommands, options and their values.
 
 The placeholder of a value in the help tells what kind of value it is. For subcommands that inspect

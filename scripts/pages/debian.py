@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a Debian package needs: compressed pages, a changelog in its format, a copyright file."""
 import datetime
 import email.utils

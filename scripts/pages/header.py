@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parses include/holdfast.h: introduction, sections, and the declarations under each comment.
 
 The header is the manual. The pages are made from it, so the two cannot differ.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parses the output of `holdfast help`: usage, paragraphs, options, terms.
 
 The help text is the only source about the options of the command; manual pages and completions are

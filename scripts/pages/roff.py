@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Converts text to the macros of man(7)."""
 import re
 import textwrap

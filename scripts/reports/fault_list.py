@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The faults (F) and behaviours (B): what each number is, and why a store has no test of it."""
 
 WHAT = {

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """faults.py run | page | check: which test covers which fault, on which store.
 
 run    Run every test that names a fault (F…) or a behaviour (B…): all tests of CTest, the

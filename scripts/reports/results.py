@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The results of tests, read from their output.
 
 {(program, name): {store: "ok" | "FAILED" | "skipped"}}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tests, read from their sources: program, name, covered numbers and stores of each.
 
 The name of a test begins with the numbers that it covers: F28_…, B08_F24_…, test_F49_…. Nothing is

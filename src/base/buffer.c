@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A buffer of outgoing bytes: see buffer.h. */
 #include "base/buffer.h"
 

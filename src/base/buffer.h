@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Outgoing bytes, with a maximum size. The caller notes the length before it appends a command. If
  * an append fails, it cuts the buffer back to that length, so half a command is never sent.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* This thread's last failure: see error.h. */
 #include "base/error.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* This thread's last failure, as one line of text; and how such lines are made. */
 #ifndef HF_BASE_ERROR_H
 #define HF_BASE_ERROR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Event descriptors: see event.h. */
 #include "base/event.h"
 

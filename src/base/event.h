@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Event descriptors: eventfds that never block and are closed on exec. */
 #ifndef HF_BASE_EVENT_H
 #define HF_BASE_EVENT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shell patterns: see glob.h. */
 #include "base/glob.h"
 

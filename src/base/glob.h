@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shell patterns, on bytes, independent of the locale. */
 #ifndef HF_BASE_GLOB_H
 #define HF_BASE_GLOB_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A pairing heap of timers: see heap.h. */
 #include "base/heap.h"
 

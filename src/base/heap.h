@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An intrusive min-heap of timers (a pairing heap). The nodes are part of the objects they time, so
  * setting a timer cannot fail, and renewals can be scheduled when memory is out.

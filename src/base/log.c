@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lines for the user's log callback: see log.h. */
 #include "base/log.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines for the user's log callback. They are noted under the client's mutex. The thread that
  * unlocks it delivers them afterwards.

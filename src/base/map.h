@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An intrusive hash map, keyed by names. Adding cannot fail: if no memory is left for a larger
  * table, the chains become longer. The hash is seeded, so nobody can choose names that collide.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Static probes (USDT) for perf, bpftrace and SystemTap. A probe that is not in use is a single
  * no-op instruction. Without <sys/sdt.h> at build time there are no probes.

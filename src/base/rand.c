@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers: see rand.h. */
 #include "base/rand.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random numbers, for jitter and ids. Seeded once, so a simulation can be repeated from its seed.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Copying text, and making foreign text safe to show: see text.h. */
 #include "base/text.h"
 

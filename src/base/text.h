@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copying text into a fixed buffer: truncated if necessary, always terminated, NULL is "". And
  * making foreign text safe to show: names, labels, hosts, programs, error texts of servers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads of the library, which block all signals, so that those reach the program's threads. And
  * waiting for another thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One type for times and durations: nanoseconds on CLOCK_BOOTTIME, which includes suspend. Only
  * hf__now() reads the clock; everything below the client is passed the time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Store URLs: see url.h. */
 #include "base/url.h"
 

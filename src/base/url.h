@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Store URLs, parsed and checked. A malformed URL or an unknown option gives a clear error line. No
  * line ever shows a credential of the URL, wherever that is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Acquiring one name: check, copy, pass to the core, wait. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What all ways of acquiring have in common. */
 #ifndef HF_CLIENT_ACQUIRE_H
 #define HF_CLIENT_ACQUIRE_H

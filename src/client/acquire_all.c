@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Acquiring many names: sort, merge duplicates, pass to the core, wait. The result is one hold. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Async calls and their callbacks: see async.h. */
 #include "client/async.h"
 

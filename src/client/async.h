@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls that do not block: begun here, finished by any thread that runs the client, reported by a
  * callback.

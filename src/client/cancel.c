@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Cancels: a flag, and a descriptor that becomes readable when it is fired. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opening and closing a client, and how every call begins and ends. */
 #include "client/client.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exchanges that belong to no entry: see exchange.h. */
 #include "client/exchange.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One exchange with the store that belongs to no entry: inspecting, breaking, latches, leaders.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The fork generation and thread ids, without a system call each time. */
 #include "client/client.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on a hold: release, extend, upgrade, and queries. */
 #include "client/hold.h"
 

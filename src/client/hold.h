@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Handles, for the other files of the client. */
 #ifndef HF_CLIENT_HOLD_H
 #define HF_CLIENT_HOLD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operations that concern no hold of ours: inspecting, breaking, statistics. */
 #include <stdlib.h>
 #include <string.h>

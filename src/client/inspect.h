@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Converts what the store knows of a lock into what the user gets. */
 #ifndef HF_CLIENT_INSPECT_H
 #define HF_CLIENT_INSPECT_H

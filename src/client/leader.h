@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the store knows of a leader. */
 #ifndef HF_CLIENT_LEADER_H
 #define HF_CLIENT_LEADER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Listing the names in use. The store finds a batch of names that may be in use. All of them are
  * inspected in one go, and reported without the mutex; then comes the next batch.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hf_fd and hf_dispatch: see loop.h. */
 #include "client/loop.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A client in the user's own event loop: one descriptor for everything it waits for. */
 #ifndef HF_CLIENT_LOOP_H
 #define HF_CLIENT_LOOP_H

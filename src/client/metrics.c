@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The statistics as OpenMetrics text: one family after the other, from two lists and two
  * histograms.

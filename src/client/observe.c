@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Observers. Each asks for the leader again and again, and calls back when the answer differs from
  * the last one reported. States:

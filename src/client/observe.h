@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Observers of a leader, run by any thread that runs the client. All functions need the mutex. */
 #ifndef HF_CLIENT_OBSERVE_H
 #define HF_CLIENT_OBSERVE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Option structs of other versions: see options.h. */
 #include "client/options.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Option structs that grow: how a struct of another version is read. */
 #ifndef HF_CLIENT_OPTIONS_H
 #define HF_CLIENT_OPTIONS_H

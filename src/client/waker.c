@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Wakers: see waker.h. */
 #include "client/waker.h"
 

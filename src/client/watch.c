@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Watches of a name: see watch.h. */
 #include "client/watch.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Watches: waits for a latch and observers of a leader, which want to know when something about a
  * name has changed. The store knows a watch by an acquire id. All watches of a name share it, so

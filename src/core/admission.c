@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Admission: which waits of a client send an ACQUIRE, and which are deferred.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Answers: how an entry reacts to a completed operation. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The front of the core: requests of callers and events, each passed to the entry it concerns. */
 #include "core/entry.h"
 

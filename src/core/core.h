@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lock logic, the same on every store: one state machine per client, driven by times and
  * answers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Internal to the files that implement an entry: which operation it sends next and when (entry.c),
  * what an answer changes (answer.c), how a wait becomes an ownership (grant.c), and the other ways

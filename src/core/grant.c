@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Grants: how an answer or a notification turns a wait into an ownership. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Histograms of durations, in buckets of powers of two. Adding one costs a few instructions. */
 #ifndef HF_CORE_HISTOGRAM_H
 #define HF_CORE_HISTOGRAM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lease arithmetic: see lease.h. */
 #include "core/lease.h"
 

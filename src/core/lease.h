@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lease arithmetic, without state: when a deadline is, when to renew, when to retry.
  *

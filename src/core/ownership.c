@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ownerships and the handles on them: references, and the ways an ownership ends. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Side entries: what a client does about one name besides the mutex.
  *

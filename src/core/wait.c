@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Waits: how they end without a grant, and what they may have left in the store. */
 #include <stdlib.h>
 #include <string.h>

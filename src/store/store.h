@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The contract between the core and every store: the operations, what a store guarantees for each,
  * and the table of functions that a store fills in.

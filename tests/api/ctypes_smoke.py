@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Uses the library from another language: its API is functions and plain structs.
 
     ctypes_smoke.py LIBRARY

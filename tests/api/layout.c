@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The layout of the structs that cross the library's boundary. Other languages copy it by hand (as
  * ctypes_smoke.py does), and compiled programs rely on it. So lines may only be added here.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parses hf_metrics_text as strictly as the OpenMetrics specification allows.
 
     openmetrics.py LIBRARY

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """README.md and README.zh-CN.md show the same code, and their shell commands work.
 
     readme_commands.py HOLDFAST

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-acquire: locks that stay held after their command: acquire, release, extend."""
 import json
 import os

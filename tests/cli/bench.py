@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-bench: it measures, prints results and leaves nothing behind. Speed is not checked."""
 import json
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-break: taking a lock away from its holder."""
 import json
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests run under the command. `child.py WHAT [ARG...]`; needs nothing but Python.
 
 beat FILE      has a child and ignores SIGTERM: both append their pid and the time to FILE every

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-common: options that all subcommands share, including their long forms."""
 import json
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-doctor: what it finds in a store, and what it reports."""
 import json
 import pathlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-environment: the wrapper gives a command the same environment as without the wrapper.
 
 Most tests run the same command twice, bare and wrapped, and compare.

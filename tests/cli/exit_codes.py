@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-exit-codes: the exit code of the command, for every reason."""
 import os
 import select

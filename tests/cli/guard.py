@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-guard: kill -9 of the wrapper, at any moment, leaves nothing running under its lock.
 
 On the file store the kernel would free the lock with the wrapper, so nobody may get it before the

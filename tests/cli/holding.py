@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-holding: --min-hold, --max-hold, and what a loss does to the command."""
 import json
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of the command share: deadlines, processes, stores, a case for each store.
 
 A test file is run as `python3 -B FILE HOLDFAST [arguments of unittest]`; `-k redis` selects

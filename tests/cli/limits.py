@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-limits: out of descriptors or processes (exit code 71), at every possible point.
 
 F45: an error or success, never half done, and nothing is held afterwards.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-list: the locks in use, as a table, with tabs, as JSON."""
 import json
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-loss: a lock that is lost ends its command, before anyone else can get the lock.
 
 The children ignore SIGTERM and write the time (CLOCK_BOOTTIME) to a file every few milliseconds.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-many: several names with --also: all locks or none."""
 import signal
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-notify: what a run reports: hooks, JSON events, metrics, label."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-options: every option of the command, and wrong options."""
 import os
 import re

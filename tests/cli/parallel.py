@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-parallel: of 1,000 commands on one name, started at once, never two hold the lock together.
 
 A gatekeeper holds the lock until all are started, so that all of them contend. A machine that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-progress: the line that a terminal shows during a wait, and only a terminal."""
 import json
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-secrets: a secret in a URL is shown nowhere, whatever its place and its source.
 
 The secret is put into each place that a URL has for one. The tests search all output of the command

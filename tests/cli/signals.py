@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-signals: signals to the wrapper reach the command; a waiting wrapper dies of them."""
 import resource
 import signal

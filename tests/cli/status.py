@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-status: the holder and the waiters of a lock, for people."""
 import json
 import os

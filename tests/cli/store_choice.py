@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-store-choice: which store is used, and which configuration files are refused."""
 import os
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-terminal: in a real terminal (tmux) with an interactive bash, as if there were no wrapper.
 
 The prompt has a number and the last exit code, so that every wait is for a prompt or a text.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-top: what the screen shows of locks, and that the terminal is restored."""
 import re
 import signal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """cli-wait: waiting until a lock is free, without taking it."""
 import signal
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many clients want a few locks, each on a node of its own, while nodes fail. Records who was
  * inside with whom, and under which token. Nobody may be inside while another hold is valid by its

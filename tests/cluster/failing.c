@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Nodes of a cluster are killed and promoted, while locks are held and waited for. Each test leaves
  * the cluster complete, though with other primaries.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shared by the tests of a cluster: one cluster for the whole program, clients of it, and waits in
    threads of their own. */
 #ifndef HF_CLUSTER_KIT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Failing memory, descriptors and threads (F45) on a cluster of one node. Each allocation and each
  * system call of a scenario fails once, and then it and all later ones fail. Every call returns

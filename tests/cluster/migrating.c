@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cluster_migrating [TEST [MOVES]]: calls on a name whose slot is marked as migrating. A script
  * that needs several keys must not begin there. The server checks each of its commands, and a key

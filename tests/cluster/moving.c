@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Slots that move from node to node while locks are held and waited for: MOVED, ASK, TRYAGAIN. Each
  * test moves slots of its own, and leaves none migrating.

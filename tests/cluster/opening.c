@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finding a cluster: through any node in the URL, under any host name, with a password, and over
  * TLS. Also the errors if there is no cluster.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cluster_torture ACQUISITIONS [SEED [OPTIONS]]: runs that many acquires of three locks, one on
  * each primary. Every few seconds a node or a slot gets a fault. Nodes fail over by themselves.

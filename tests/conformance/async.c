@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Async calls: they return the same results as the blocking calls. */
 #include "conformance.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Acquire and release, names, spaces and tokens when nothing goes wrong. */
 #include "conformance.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hf_break, which takes a lock from its holder. loss.c tests that the holder is notified. */
 #include "conformance.h"
 

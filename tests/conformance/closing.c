@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hf_close: waits end, holds are released, and handles stay valid. */
 #include "conformance.h"
 

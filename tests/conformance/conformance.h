@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The conformance suite: what every store must do, written against holdfast.h alone.
  *

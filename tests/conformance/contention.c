@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many threads contend for one lock: never two inside, served in order of arrival, no wake-up lost.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Error reports: names and texts of results, details, and no password in any of them. */
 #include "conformance.h"
 

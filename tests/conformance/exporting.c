@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hf_export, hf_adopt, hf_extend_exported: holds that move to another process. */
 #include "conformance.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fixture of a case and the helpers that cases share: see conformance.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hf_inspect and hf_stats: what a client can see from outside. */
 #include "conformance.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Behaviour that all kinds of lock share: readers (HF_READ), writers (HF_WRITE), upgradable readers
  * and permits are acquired, waited for, renewed and lost as a mutex is. readers.c, upgrade.c and

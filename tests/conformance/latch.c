@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Latches: rounds, counting down, waiting, and changes during a wait. */
 #include "conformance.h"
 

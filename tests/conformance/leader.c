@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Leaders: campaigns, values and their tokens, and observers. */
 #include "conformance.h"
 

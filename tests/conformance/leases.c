@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Leases: renewal keeps a hold, hf_extend lengthens it, and nothing shortens it. */
 #include "conformance.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* hf_list: which names are in use. */
 #include "conformance.h"
 

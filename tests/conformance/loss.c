@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Losing a hold: it is reported in every way exactly once, and never without a loss. */
 #include "conformance.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * conformance STORE [PATTERN | PART/PARTS]: run the cases that apply to a store; or those whose
  * name matches; or one part of them: 1/2 and 2/2 side by side take half as long.

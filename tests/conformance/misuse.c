@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Handles released twice, late or not at all, and NULL where the header allows it. */
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Acquiring many names at once (B19): all or nothing, one time budget, no deadlock in any order of
  * names, and the loss of one is the loss of all.

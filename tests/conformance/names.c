@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* F50: every name is a separate lock, or is refused with a reason. */
 #include "conformance.h"
 

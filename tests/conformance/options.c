@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* F49: options out of range, options of another version of the header, and options in the URL. */
 #include "conformance.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The owner of a hold: the thread that acquired it, or the logical owner it was acquired for. */
 #include "conformance.h"
 

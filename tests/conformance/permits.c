@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Permits (B18): the permits in use never exceed the capacity, and can reach it. A waiter for many
  * permits is not passed by waiters for few.

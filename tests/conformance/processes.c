@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Other processes: they are excluded, their death frees their locks, and a fork does not share the
  * parent's clients.

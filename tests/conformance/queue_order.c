@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store's queue of waiters (B8): clients and processes are served in order of arrival. Waiters
  * that leave the queue do not change the order of the others.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Readers and writers (B16): which kinds share a lock and which exclude each other, the order in
  * which they enter, and that each reader ends by itself.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The keys in a Redis server: the re-entry count, and that no keys are left behind. */
 #include "conformance.h"
 

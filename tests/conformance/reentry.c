@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* An owner that acquires a lock it holds: counted re-entry, or HF_DEADLOCK if it is not allowed. */
 #include "conformance.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "run.h"
 
 int cf_run(const char *store, const struct CMUnitTest *tests, size_t count, CMFixtureFunction start,

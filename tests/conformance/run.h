@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How the cases run: one after another (run.c), or each many times (tests/oom). */
 #ifndef CF_RUN_H
 #define CF_RUN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Client statistics: hf_stats, and its two histograms. */
 #include "conformance.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Upgradable readers (B17): they share the lock with plain readers only, can become a writer
  * without releasing, and can downgrade again.

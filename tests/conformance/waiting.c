@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting: how a wait ends, by timeout, by cancel and by grant. */
 #include "conformance.h"
 

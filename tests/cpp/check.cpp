@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "check.hpp"
 
 [[noreturn]] static void fail_at(const char *file, int line, const std::string &what) {

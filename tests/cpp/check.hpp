@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A minimal test framework: cases that print their names, and checks that print their location.
 #ifndef CHECK_HPP
 #define CHECK_HPP

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clients, holds and errors: lifetimes and notifications.
 #include <atomic>
 #include <type_traits>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Everything except locks: latches, leaders, listing, and holds that are exported.
 #include <atomic>
 #include <map>

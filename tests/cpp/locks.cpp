@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The locks with the standard library's guards.
 #include <atomic>
 #include <condition_variable>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests the C++ header on a store: PROGRAM URL
 #include "check.hpp"
 

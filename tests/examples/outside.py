@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the examples for cron, systemd, Kubernetes, CI and tokens.
 
     outside.py HOLDFAST

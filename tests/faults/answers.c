@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Answers that never arrive, and requests that the server executes after the client gave up (F12,
    F13, F14, F48). */
 #include "fault.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A wall clock that jumps (F6): the linker redirects every read of the wall clock to this file.
  * Here it is set hours ahead or back, and reads are counted. The library must not read it. Also a

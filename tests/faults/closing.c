@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How non-blocking calls end: closing during and after an outage, children forked meanwhile, and
  * slow callbacks (B5, F42, F47).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ways to reach a server: addresses, sockets, databases, passwords; and other programs at the
  * address (F21, F27). The linker redirects getaddrinfo to this file, so a test decides what a name

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A thousand clients wait for one lock (F20). Each needs a few commands to enqueue, and a release
  * concerns only one of them. No client has a thread: one loop runs them all.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Different errors of a server (F27), and keys that hold something else (F28). */
 #include "fault.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Exports of holds while the store does not answer. */
 #include "fault.h"
 

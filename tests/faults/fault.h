@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shared by the tests of faults. Each test uses only holdfast.h, on a real server of its own. It
  * also checks the server directly. A test's name begins with the number of the fault (F) or

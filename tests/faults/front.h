@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs the tests of faults over another kind of connection. $HOLDFAST_FAULT_FRONT is `sentinel`,
  * `cluster` or `tls`. Clients that would use redis:// then go through a Sentinel that names the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A program between clients and the server at PORT of a test.
 
     front.py sentinel PORT | cluster PORT | tls PORT CERTIFICATES

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Latches and leaders on a bad network and on servers that lose data. Requests sent twice or late
  * count once, no wait relies on a notification, and no leader reads as another (F12, F17, F19, F22,

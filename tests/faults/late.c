@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Bytes that arrive late: bytes of a closed connection, after those of its successor (F15, F51);
  * and answers that are late, cut off or in pieces (F16, F18).

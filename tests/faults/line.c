@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The queue of waiters: who is served, in which order, and what a leaving waiter leaves behind.
  * Includes a server out of memory, a stopped waiter, and late bytes (B8, B20, F13, F27, F29, F42,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Non-blocking calls, and clients without threads, under faults (B5, B6, B7, B20, B32, F3, F19,
  * F47, F52, F56).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One client holds ten thousand locks. All are renewed, at proportional cost, and all are released
    (B29). */
 #include "fault.h"

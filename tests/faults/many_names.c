@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many names at once (B19) on a real server: the cost, and the result when answers are lost, bytes
  * arrive late, or the server loses data, is away or refuses.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Notifications that a waiter has the lock: lost, late, repeated, forged, with a stepped clock, or
  * on a connection that is down or leads to another server (F19, F52, F53, F54, F56). No wait relies

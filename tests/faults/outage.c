@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Silence and absence: half-open connections (F17), servers that are away, and how long that is
    tolerated. */
 #include "fault.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Non-blocking calls, and clients without threads that the test runs itself; built on waiters.h. */
 #ifndef HF_FAULT_OUTCOME_H
 #define HF_FAULT_OUTCOME_H

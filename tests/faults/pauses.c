@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Time that passes unnoticed in the network, in the server or in the client (F1, F4, F5, F30). */
 #include "fault.h"
 

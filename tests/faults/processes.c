@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Processes that are stopped past their lease, killed, or forked (F3, F42, F46).
  *

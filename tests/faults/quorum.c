@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Faults of the nodes of a quorum, one at a time. tests/faults/quorum_crowd.c has many at once. The
  * tests share the nodes: each finds them empty, running, and old enough to vote.

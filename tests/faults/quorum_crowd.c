@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several clients with different leases want one lock on a quorum of five nodes. About every second
  * one node is killed and comes back empty, or is stopped for a while. Never more than a minority is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * replicas=N (F31): a grant or renewal counts only when that many replicas have it, and is undone
  * otherwise. A server that itself requires replicas is reported as such (F27).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rights that are missing when a lock is handed over (F55). The lock is released anyway, no grant
  * is left half done, and waiters are served when they acquire by themselves. Also the user of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Servers that die, lose data, and lose their scripts (F22, F23, F25, F29); and renewal through all
    of it (B15). */
 #include "fault.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server whose wall clock is stepped while locks are held (F8, F9), and a replica whose clock
  * differs from its primary's (F11). Uses real servers with stepped.c loaded into them.

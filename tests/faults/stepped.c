@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loaded into a redis-server with LD_PRELOAD. Shifts its wall clock by the number of seconds in the
  * file $HOLDFAST_TEST_STEP, so a test can step the clock while the server runs. See server_clock.c.

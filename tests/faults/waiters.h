@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Queued waiters, for the tests of hand-over; built on fault.h.
  *

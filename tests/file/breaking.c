@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holds that end without their holder's consent: broken (B26), bounded (F5), past their lease (F3).
  * A hold that has ended stays ended (F48).

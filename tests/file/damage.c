@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Damaged files: cut short, overwritten, of a newer version, of another lock, or not regular files.
  * Every call returns a clear result with a text that names the file. Nothing crashes, and there are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The directory of the locks. It is created if missing. It is refused if others can write there, if
  * it is not a directory, if it belongs to another user, or if it is on a shared filesystem.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files and directories that are removed or replaced by hand (F25). The lock is the file that has
  * the name now. Idle and waiting clients move to it, and a holder of the old file is notified of

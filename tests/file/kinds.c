@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kinds table: readers, writers, upgrades and permits of many processes, in a table in the
  * lock's file. A process that dies leaves it immediately, even between two steps of a change (F46).

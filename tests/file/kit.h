@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shared by the tests of the file store: a directory of locks for each test, and actors.
  *

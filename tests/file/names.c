@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names and files (F50, B9, B21): different names are different locks, whatever bytes they
    contain. */
 #include "kit.h"

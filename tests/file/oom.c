@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Failing memory, descriptors, threads and files (F45). Each allocation and each system call of a
  * scenario fails once, and then it and all later ones fail. Every call returns an error or works

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Forks, execs and pipes (F42, F43). A lock belongs to the process that took it, not to its
  * children. Waking other processes cannot harm the process that wakes them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The queue of waiters, which the kernel maintains. A death at any position serves the next waiter
  * at once (F46). Waiters that leave or are stopped delay nobody (B7, B8), and nobody passes the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A directory on a full filesystem (B30). Idle files are removed for new ones, files in use stay,
  * and tokens still grow (B28). If there is no space, the error says what to do (F27).

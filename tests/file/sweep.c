@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Nothing grows without limit, and nothing in use is removed (B30): files of idle locks and FIFOs
  * of dead clients are removed. Also a race of many clients that use locks and sweep at once.

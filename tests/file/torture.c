@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random operations for a while. Processes acquire with all kinds of options, cancel, re-enter,
  * fork, break, open and close. Meanwhile some are killed or stopped, and files are swept. At the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fuzzes the command line of every subcommand, and the files that the command reads: its
  * configuration and its handles. No subcommand runs its action: where it would choose its store,

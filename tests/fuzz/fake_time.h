@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fake time. With --wrap the library's clock_gettime, poll, nanosleep and getrandom come here. Time
  * passes only where the library would have slept. So a wait of an hour takes no real time, and ends

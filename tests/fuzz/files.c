@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The file store over arbitrary files: two clients use locks, latches and leaders while the bytes
  * of their files are changed, cut, forged with correct checksums, or the files are replaced by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shared by the fuzz targets: taking an input apart, and reporting a violation.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * fuzz_TARGET [FILE|DIRECTORY...]: run the target on every file; by default on the files of its
  * corpus. Each file has an allocation of its exact size, so that a sanitizer sees a read past its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The Redis store end to end, against a server with arbitrary answers: two clients of the public
  * API, and the server of wire.h at the other end of all their connections. The input changes its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every Lua script with any keys and arguments, over any keys of a server: in the simulator's Lua
  * 5.1, over its model of Redis. A script answers or returns an error. After an error:

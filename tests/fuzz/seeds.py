@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Write seeds for the fuzz targets: meaningful inputs from which the fuzzer starts.
 
     seeds.py DIRECTORY      makes DIRECTORY/url, DIRECTORY/cli, ... with a file for each seed

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * URLs, patterns, and options of all sizes: input from a user, or from a file that a user wrote.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server at the other end of every connection that the library makes. It is correct: the
  * simulator's model of Redis with the shipped scripts. The input changes its answers on their way.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Find the text that a planted bug replaces; white space may differ, as formatters change it."""
 
 import re

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of t_alloc and t_sys: the chosen calls fail, and no others do. */
 #include "t.h"
 

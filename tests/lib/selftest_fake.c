@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of t_fake: it follows its script, and reports a client that does not. */
 #include "t.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of t_files and t_queue. */
 #include "t.h"
 

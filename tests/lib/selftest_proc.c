@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of t_proc, t_time and t_fail: children, threads, waiting and failing. */
 #include "t.h"
 

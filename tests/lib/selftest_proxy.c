@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of t_proxy: each control does to connections what t_proxy.h says. */
 #include "t.h"
 

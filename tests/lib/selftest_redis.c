@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Tests of t_redis: the private server starts, answers, is killed, restarts and is removed. */
 #include "t.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Includes the whole test library, and cmocka with the headers it requires.
  *

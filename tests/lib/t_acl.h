@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ACL user of docs/REDIS-PROTOCOL.md, which has only the rights that the library needs. */
 #ifndef T_ACL_H
 #define T_ACL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See t_alloc.h. With --wrap=malloc the linker turns every `malloc` into __wrap_malloc, and every
  * __real_malloc into the real one (a sanitizer's, if there is one).

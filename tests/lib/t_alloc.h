@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes allocations fail (F45): in the code under test and, if hiredis is linked statically, in
  * hiredis.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A cluster of three primaries with one replica each: six real processes on this machine. Slots are
  * divided evenly, and node 0 has the first third. Node 3 is at first the replica of node 0, node 4

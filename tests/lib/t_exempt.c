@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See t_exempt.h. Separate from t_inject.c, because every test links this file but not that one. */
 #include "t_exempt.h"
 

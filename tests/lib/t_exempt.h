@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Protects the helpers of the test library from the failures that t_alloc and t_sys inject. Their
  * threads are exempt, and so is a caller while it is inside a helper. A test that allocates for

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ends a test from any place: prints one message on stderr, then ends in the way that fits the
  * caller. On the main thread (also that of a t_proc child) cmocka fails the test, and the remaining

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server that follows a script, for answers that no real server can be made to give.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes calls on files and directories fail, as t_sys does for descriptors and threads. It covers
  * the calls of the file store: open, openat, mkdir, mkfifoat, unlinkat, fcntl, pread, pwrite,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of the library's results. A failed check prints the actual result and its detail. */
 #ifndef T_HF_H
 #define T_HF_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shared by t_alloc, t_sys and t_files: counts calls over all threads, fails the n-th or all from
  * it on, and runs a function once for every call it makes. Calls of the test library itself are

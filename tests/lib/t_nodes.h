@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several private servers that know nothing of each other: the nodes of a quorum. Each is a
  * t_redis, so a test can kill, stop and inspect it as one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See t_proc.h. */
 #include "t_proc.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A bad network between a client and a server of this machine, which a test controls while it runs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The queue of a file store's lock, seen from outside. Holders and waiters are locked ranges of the
  * lock's file. This code reads the format on its own and shares none with the store:

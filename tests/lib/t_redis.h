@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A private redis-server with a port, a socket and a directory of its own, which ends with the
  * test. Several may run at once. Start and restart it from the main thread (see t_proc.h); any

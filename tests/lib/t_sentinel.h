@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A primary with two replicas, and three Sentinels that watch it: six real processes on this
  * machine. They fail over two or three seconds after a primary is killed or stopped. On a busy

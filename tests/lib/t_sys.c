@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See t_sys.h, and t_alloc.c for how it works. */
 #include "t_sys.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes calls fail that create descriptors or threads, as t_alloc does for memory: socket, eventfd,
  * pipe2, epoll_create1 and timerfd_create (EMFILE), and pthread_create (EAGAIN). Part of

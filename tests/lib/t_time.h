@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Time in tests: the clock the library uses, and waiting for a condition instead of sleeping. A
  * deadline only says when to give up a test, so deadlines and the leases of tests are stretched:

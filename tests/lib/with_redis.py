@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run a program with the URL of a redis-server of its own as its last argument:
 
     with_redis.py PROGRAM [ARG]...

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A process that updates the registers under the lock, unaware that it is stopped now and then. See
  * run.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * lostupdate PLACE [SECONDS [SEED]]: five processes update a register under one lock with a lease
  * of 2 s. Each is stopped about every 5 s for longer than the lease (F2, F3). After Jepsen's test

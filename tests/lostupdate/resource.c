@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The resource that is updated: see run.h. It runs in its own process, and only it changes the
  * registers.

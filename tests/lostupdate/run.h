@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The lost-update run: the data that its processes share. See lostupdate.c. */
 #ifndef HF_LOSTUPDATE_H
 #define HF_LOSTUPDATE_H

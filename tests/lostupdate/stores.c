@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The servers or directories that the lock is in: see run.h. */
 #include <stdio.h>
 #include <stdlib.h>

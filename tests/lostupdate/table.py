@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """table.py PROGRAM SECONDS PLACE...: run the lost-update test on each place, and print its table.
 
 The table is written to docs/LOST-UPDATES.md, between the marks there, if all places ran for at

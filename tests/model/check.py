@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Search the model with spin: the whole protocol, and the protocol with one rule removed.
 
     check.py [--long]

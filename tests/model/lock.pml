@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The mutex on one server, as in docs/REDIS-PROTOCOL.md, for spin. docs/MODEL.md says what is left
  * out and why that is sound.

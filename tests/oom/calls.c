@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See calls.h. In the library's object, failing_NAME replaces calls of NAME. */
 #include "calls.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Allocations and system calls of the library that fail: one of them, or all of a kind from one on.
  *

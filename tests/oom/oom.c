@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The conformance suite while calls fail (F45): each allocation and each system call that the
  * library makes in a case fails once, and then together with all later calls of its kind. The case

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The call paths on which the library reached its calls. The suite takes the same path again and
  * again: the first, second, fourth, eighth … call on each path is picked to fail. The innermost

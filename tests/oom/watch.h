@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Observes which objects the cases receive: with --wrap their calls of the library come here.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Completion in bash: bash_completion.py FILE
 
 The function is called like bash calls it, with the line split where bash splits it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Help, manual pages and completions agree: lint.py PAGES COMMAND
 
 The help is parsed here with a simpler rule than in the program that makes the pages.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Help texts of every shape that pages and completions are made from."""
 import pathlib
 import sys

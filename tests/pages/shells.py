@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Completion in fish and zsh: shells.py COMPLETIONS
 
 fish prints its completions. zsh gets its input in a terminal.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every option in a help text is used by a test: tested.py PAGES COMMAND
 
 A test uses an option of a subcommand if one function names both: the option in its own words, the

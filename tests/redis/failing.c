@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Failing memory, descriptors and threads (F45). Each allocation and each system call of a scenario
  * fails once, and then it and all later ones fail. Every call returns HF_NOMEM or works without the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Servers that answer what no real server would (F39, F40), through the public API. The client
  * closes the connection, assumes no lock is held, and recovers on the next good connection.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a program that uses the library may do: exec, leave SIGPIPE at its default, receive signals
    at any time (F43). */
 #include "t.h"

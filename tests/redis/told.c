@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Texts for users: results and details for bad input, and log lines. They never contain a secret
    (F41). */
 #include "t.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Failovers: real primaries under real Sentinels are killed and stopped. One set of nodes serves
  * all tests; each test leaves it complete.

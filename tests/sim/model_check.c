@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Compares the model of Redis with a real server. Both get the same requests, and the answers must
  * be the same bytes. Commands, malformed commands and small scripts are drawn at random from a

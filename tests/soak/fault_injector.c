@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See fault_injector.h. Choices come from rand(), seeded with the run's seed. */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The faults that a soak injects into servers and processes. */
 #ifndef HF_SOAK_FAULT_INJECTOR_H
 #define HF_SOAK_FAULT_INJECTOR_H

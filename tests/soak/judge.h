@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Decides whether a sampled figure stayed flat over a run: the median of its last quarter is
  * compared with the median of its second quarter. The first quarter is left out, because caches,

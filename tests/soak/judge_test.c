@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Shows that a soak can fail: the verdicts of its judge and its ledger on runs that went wrong. */
 #include <stdlib.h>
 

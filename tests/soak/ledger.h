@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who is inside which lock, as each thread reports it: in memory that all processes of the soak
  * share.

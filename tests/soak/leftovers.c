@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See leftovers.h. Every visit and every closed client adds the resources that it does not free. So
  * a few bytes for each are visible even in a run that is too short for a trend. Allowed leftovers:

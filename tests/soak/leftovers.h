@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Resources that a process has and did not have before it opened its first client: heap bytes and
  * descriptors. When all clients are closed there must be none.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The names of a soak, and its list of violations. */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * See sample.h. How much each figure may grow, and why:
  *

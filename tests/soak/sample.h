@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The resources that the processes and the stores of a soak use, sampled over the run. Each sample
  * is a line in a CSV, and each figure has a series that is judged at the end. Only processes that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Data that the processes of a soak share: see soak.c for an overview.
  *

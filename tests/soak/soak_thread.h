@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One thread of a soak. It makes one visit after another. */
 #ifndef HF_SOAK_THREAD_H
 #define HF_SOAK_THREAD_H

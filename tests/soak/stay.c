@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stay inside one lock or several: recorded in the ledger, watched, and ended. These checks apply
  * to every kind: no conflicting stay at the same time, a token that grows, a loss that is reported

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The visits of a soak's thread, chosen at random. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A process of a soak: its clients, its threads, and its leader observer. */
 #ifndef HF_SOAK_WORKER_H
 #define HF_SOAK_WORKER_H

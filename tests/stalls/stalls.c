@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Run a command on a machine that pauses now and then, as a virtual machine does when its host is
  * busy: a thread of real-time priority on each core blocks everything else for a while. A test that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * rediss:// against a real server with temporary certificates (F41): which servers and clients are
  * accepted, and that the lock behind TLS is the same lock.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many clients want one lock while nodes fail. Records who was inside with whom, and under which
  * token. Nobody may be inside while another hold is valid by its own deadline. Tokens grow, and all

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Five independent servers. One or two at a time are killed and come back empty (F24), are stopped,
  * or lose their connections. Before the next fault all nodes may vote again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Three Sentinels over a primary and two replicas, one of which must confirm. Primaries, replicas
  * and Sentinels are killed, stopped and restarted (F31, F32, F33, F36, F38).

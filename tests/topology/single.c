@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One server that writes everything to disk (F23), plain and over TLS. It is killed and restarted
  * or stopped, and its connections are closed, sometimes only those for notifications (F56). Over

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kinds of deployments, and the faults of each, while many clients want one lock: see torture.c. A
  * new deployment is one file and one row in the table there.

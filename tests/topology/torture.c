@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * topology_torture NAME [ACQUISITIONS [SEED [OPTIONS]]]: runs that many acquires of one lock on a
  * deployment, with a fault of one of its servers every few seconds. Prints each fault. It fails if

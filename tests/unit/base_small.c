@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The small pieces of src/base: time, randomness, text, the last failure and the log. */
 #include "t.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The heap of timers, the map of names and the buffer, each compared with a simple model. */
 #include "t.h"
 

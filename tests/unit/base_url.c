@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Store URLs: which are accepted, which are refused with which text, and that no text shows a
    secret. */
 #include "t.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Wakers: no wake-up is lost, whichever way threads sleep and however many there are. */
 #include "t.h"
 

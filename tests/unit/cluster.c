@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a cluster's store computes without a server: slots of names, the slot map, redirects and
    channels. */
 #include "t.h"

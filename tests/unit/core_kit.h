@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs the core alone. Calls record their outcome, and the store only keeps submitted operations
  * until the test answers them. The test sets the time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lease arithmetic: a holder's deadline is never after the store's, with any rounding. */
 #include "t.h"
 

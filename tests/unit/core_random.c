@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Several clients' cores over one small lock table, in virtual time and with a random schedule.
  * Requests arrive late, but in order within a connection. Those of a broken connection may arrive

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The core step by step in virtual time, so that all times are exact. */
 #include "t.h"
 

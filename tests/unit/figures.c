@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* B29: the cost of 10,000 locks held by one client. The figure is printed, the counters are
    checked. */
 #include "t.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every kind of lock on the memory store: which holders fit together, in what order waiters are
  * served, and what acquire ids mean. The store is driven directly, in virtual time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commands byte by byte, and the keys of names: distinct names have distinct keys, and each name
    has one slot. */
 #include "t.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Errors that servers send when a script of ours fails, word for word. They must mean the same from
  * every server (F27).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The protocol of latches and leaders, fed by hand: what is sent, and how answers are
    interpreted. */
 #include "t.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Deadlines and waiting of a connection, on a socket pair. */
 #include "t.h"
 

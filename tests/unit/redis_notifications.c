@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Grants received as messages: from when their lease counts, and when they are not used. */
 #include "t.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The log of recent releases, which are repeated to a new server after a failover (F38). */
 #include "t.h"
 

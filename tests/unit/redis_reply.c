@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The reply parser: what it accepts, in any slices, and what a hostile server cannot make it do
    (F39). */
 #include "t.h"

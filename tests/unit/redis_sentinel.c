@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The primary as Sentinels report it: which Sentinel to believe, and what is not an answer. */
 #include "t.h"
 

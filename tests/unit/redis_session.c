@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The protocol half of the Redis store, fed by hand: no socket, no clock.
  *

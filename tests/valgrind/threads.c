@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * valgrind_threads URL: threads of two clients use a little of everything at once. Helgrind knows
  * mutexes, conditions and joins, but not atomics, which the other tests use between threads. So

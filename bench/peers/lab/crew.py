@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes of one driver that begin together and are observed from outside."""
 import os
 import select

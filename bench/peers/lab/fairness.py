@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """32 processes that all want one lock: how often each gets it, and how long it waits."""
 import csv
 import os

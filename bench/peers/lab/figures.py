@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Computes figures from the records of the drivers, in the same way for all of them."""
 from collections import defaultdict
 

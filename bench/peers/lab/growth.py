@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time and memory by the number of locks and waiters: Holdfast alone, on Redis and on files."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The libraries, their drivers, and how those are built."""
 import hashlib
 import os

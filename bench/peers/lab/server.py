@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A private redis-server, and the small part of its protocol that the measurements need."""
 import os
 import socket

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plots as SVG, written by hand: axes, lines, bars. No library."""
 import math
 from html import escape

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of docs/BENCHMARKS.md."""
 from . import libraries
 from .svg import duration

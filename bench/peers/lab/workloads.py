@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The workloads, and how one of them is measured."""
 import os
 import tempfile

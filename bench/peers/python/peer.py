@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """redis-py's Lock, driven as bench/peers/README.md says; with peer=setnx or flock, no library."""
 import fcntl
 import os

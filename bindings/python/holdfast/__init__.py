@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Distributed locks, on a database or in a directory.
 
     with holdfast.Client("redis://localhost") as client:

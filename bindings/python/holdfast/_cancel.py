@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ending waits from outside."""
 from __future__ import annotations
 

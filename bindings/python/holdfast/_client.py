@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process's connection to a store."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who holds a lock, and what a client has done."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting until others have done their part."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The shared library: its location, its functions and its structs."""
 from __future__ import annotations
 

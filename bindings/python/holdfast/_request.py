@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One of several names to acquire at once."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting for a lock so that Ctrl-C ends it.
 
 Python runs signal handlers in its main thread, between its own steps. During a wait inside the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An exception class for each result of the library."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the module: test_holdfast.py [arguments of unittest] [URL]; the default is memory:."""
 import asyncio
 import concurrent.futures

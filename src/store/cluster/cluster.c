@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store table over the stores of the nodes, and the combined state for the client and its core.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The `redis+cluster://` store: locks spread over the primaries of a Redis or Valkey cluster. Each
    name is on one of them. */
 #ifndef HF_STORE_CLUSTER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A store of stores: one for each primary in use, created when the first operation goes there. This
  * header is shared by the files of this folder:

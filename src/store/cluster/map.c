@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The map of slots, and the set of slots that have changed. See map.h. */
 #include "store/cluster/map.h"
 

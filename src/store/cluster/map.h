@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which node has which slot, according to the last map; and which slots have moved or changed
  * connection, so that the client checks its locks in them. No I/O.

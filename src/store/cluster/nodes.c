@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The nodes that a client is connected to: created when an operation goes there, freed when they
    have no slots. */
 #include <stdlib.h>

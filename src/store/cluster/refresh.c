@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Requests for the map: when, and to which node. Any node will do. One node at a time is asked, and
    each time another one, because a node that is cut off from the others has an old map. While no
    node answers, nodes of the URL are connected to, one more after each short interval. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* CRC16 of keys and names. See slot.h. */
 #include "store/cluster/slot.h"
 

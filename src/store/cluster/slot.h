@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The slot of a key, as Redis computes it: CRC16 of the part between its first braces, or of the
    whole key. */
 #ifndef HF_STORE_CLUSTER_SLOT_H

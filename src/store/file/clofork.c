@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bit set of close-on-fork descriptors, and the fork handlers. See clofork.h. */
 #include "store/file/clofork.h"
 

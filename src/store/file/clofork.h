@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Descriptors that are closed in a forked child. A kernel lock belongs to the open file
  * description, and after fork the child shares it. If the child kept its copy, the lock would

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opens the lock directory, and refuses one that is not safe. See directory.h. */
 #include "store/file/directory.h"
 

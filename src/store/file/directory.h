@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The directory of the locks. Only this user may have write access: any other writer could remove
    our locks. */
 #ifndef HF_STORE_FILE_DIRECTORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store table over the locks of a directory. Every operation completes at once, in a few system
    calls. The exception is BREAK, which waits until the holder has ended its hold. */
 #include "store/file/file.h"

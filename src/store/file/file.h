@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The `file:` store: locks of one machine in a directory. The kernel frees them when a process
    dies. */
 #ifndef HF_STORE_FILE_FILE_H

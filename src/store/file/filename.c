@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Encodes lock names as file names, and decodes them. See filename.h. */
 #include "store/file/filename.h"
 

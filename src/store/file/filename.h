@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The file name of a lock: readable where possible, and distinct for distinct lock names. */
 #ifndef HF_STORE_FILE_FILENAME_H
 #define HF_STORE_FILE_FILENAME_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* How a lock looks from outside: its holder, then the table, then the tickets. */
 #include "store/file/inspect.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads holders and waiters of a lock through a separate open file, as another process sees
    them. */
 #ifndef HF_STORE_FILE_INSPECT_H

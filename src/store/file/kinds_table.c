@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on the kinds table: read it, change it, write it back, wake waiters. See
    kinds_table.h. */
 #include "store/file/kinds_table.h"

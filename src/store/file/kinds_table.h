@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The kinds table: holders and waiters of all kinds in the table of a lock's file. Under the entry
  * lock it is read from the file, changed by store/lock_state, and our own changes are written back.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Latches and leader values in sidecar files. The acquire ids of completed operations are not
    remembered. Other stores remember them because an answer can be lost; here each operation is one
    call of this process, and either written or not. */

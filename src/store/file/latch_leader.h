@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The latch of a lock and the value of its leader, for the file store. Each is in a sidecar
    file. */
 #ifndef HF_STORE_FILE_LATCH_LEADER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Lists the locks of a directory: one step of a walk over its files. */
 #ifndef HF_STORE_FILE_LIST_H
 #define HF_STORE_FILE_LIST_H

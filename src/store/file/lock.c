@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Acquires, renews and releases one lock: see lock.h. queue.c has the tickets, kinds_table.c the
    kinds table. */
 #include "store/file/lock.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One lock of the directory, as this client has it open: held, waited for, or idle.
  *

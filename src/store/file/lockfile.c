@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Opens, reads, checks and writes a lock's file. See lockfile.h. */
 #include "store/file/lockfile.h"
 

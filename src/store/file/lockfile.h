@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The contents of a lock's file: the key, the last token, the record of the last hold. Locked
  * ranges (ranges.h) say whether the lock is held and by whom; the file only describes it. The

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The FIFOs of this client and of the clients it watches or wakes. See peers.h. */
 #include "store/file/peers.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How the clients of a directory watch and wake each other. Each client has these files there,
  * named by its id:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting for a lock with a ticket, and passing it on to the next waiter. See queue.h. */
 #include "store/file/queue.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The hold of a lock and its queue of tickets: whom to watch and whom to wake. See lock.h. */
 #ifndef HF_STORE_FILE_QUEUE_H
 #define HF_STORE_FILE_QUEUE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Locks and finds ranges with fcntl. See ranges.h. */
 #include "store/file/ranges.h"
 

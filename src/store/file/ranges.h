@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Locked ranges of a lock's file say who holds the lock and who waits for it. They are open file
  * description locks, so the kernel removes them when a process dies, in any state. There is nothing

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads, writes and sweeps sidecar files. See sidecar.h. */
 #include "store/file/sidecar.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A small file next to a lock's file, for the latch and for the leader's value. It is written as a
  * whole by one process at a time, under an open file description lock, and read without a lock. The

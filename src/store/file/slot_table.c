@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads, checks and writes the slots of a lock's file. See slot_table.h. */
 #include "store/file/slot_table.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The table in a lock's file: holders and waiters, one slot each, 256 bytes per slot from offset
  * 4096.

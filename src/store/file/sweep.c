@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Removes files that are no longer needed, and keeps the floor of tokens. See sweep.h. */
 #include "store/file/sweep.h"
 

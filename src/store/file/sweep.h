@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Keeps the directory small: removes files of locks that were not used for long, and the FIFOs of
  * dead clients.

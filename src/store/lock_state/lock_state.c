@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The holders and the queue of one lock: compatibility, grants and removal. See lock_state.h. */
 #include "store/lock_state/lock_state.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state of one lock: its holders, its queue of waiters, and which waiters can be granted. It
  * knows neither operations nor the clock; operations.c applies operations to it. The memory store

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What each operation does to the state of a lock, and its answer. See operations.h. */
 #include "store/lock_state/operations.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Applies the operations of store.h to the state of one lock, on behalf of client `self`. Call
    hf__lock_state_expire first. */
 #ifndef HF_STORE_LOCK_STATE_OPERATIONS_H

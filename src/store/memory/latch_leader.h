@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The latch of a lock and the value of its leader, for the memory store. */
 #ifndef HF_STORE_MEMORY_LATCH_LEADER_H
 #define HF_STORE_MEMORY_LATCH_LEADER_H

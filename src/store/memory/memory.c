@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store within one process. It is also the reference implementation: it does in C over a map
  * what the Redis scripts do in Lua over keys. This file has the spaces, the map of locks and the

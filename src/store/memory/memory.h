@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The `memory:` store: locks of one process, with leases, acquire ids and tokens like any other
    store. */
 #ifndef HF_STORE_MEMORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ACQUIRE goes to all nodes at once. A majority of grants is not enough, because each node has
  * given its own token. The highest one becomes the common token and is written back to the others.

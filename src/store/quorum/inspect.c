@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* INSPECT, CLIENT_INFO and BREAK go to all nodes. The holder of a lock is the client that a
    majority reports, or may report if some nodes do not answer. A client on a minority is only
    trying to acquire. */

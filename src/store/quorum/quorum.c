@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store table over the stores of the nodes. Operations go to all nodes (quorum_op.h). This file
  * also combines the state of the nodes for the client and its core.

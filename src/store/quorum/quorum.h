@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The `redis+quorum://` store: one lock over several independent servers (RedLock). The lock is
    held if a majority of the nodes says so, and a minority may fail. It consists of one store per
    node, and uses them only through store.h. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sends an operation to all nodes, collects answers, and repeats releases. See quorum_op.h. */
 #include "store/quorum/quorum_op.h"
 

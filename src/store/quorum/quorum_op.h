@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An operation that is submitted to all nodes. The caller's operation completes as soon as the
  * answers decide it. The quorum operation continues until every node has answered or was given up.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RELEASE goes to all nodes. It is decided when a majority has answered. The other nodes then have
    a short time, so that a client that closes next leaves no hold on a slower node. A node that does
    not answer gets the release again, until it answers or the lease has ended. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * RENEW succeeds if a majority has renewed. Then nodes that do not have the hold get it again, if
  * the lock is free there: they were unreachable at the acquire, or lost their data. They count from

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* `redis://`, `redis+unix://` and `redis+sentinel://`: one Redis or Valkey primary. */
 #ifndef HF_STORE_REDIS_H
 #define HF_STORE_REDIS_H

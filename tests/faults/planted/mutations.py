@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bugs to plant, one at a time, and the test that must then fail.
 
 Each bug has a file below src/, a piece of its text that occurs there exactly once, the replacement,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Plants bugs and checks that the tests find them.
 
     planted.py --source TREE --work FOLDER [--generator Ninja] [PATTERN]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A world with failovers of its primary: see relay.h. */
 #include "failover/relay.h"
 #include "model/command.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A primary with its replicas, in the world of quorum/ring.h. Writes reach the replicas later. A
  * replica may be promoted before it has the last writes, and the old primary grants locks until it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replication: which node follows which, writes in flight between them, and promotions. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Does what src/store/redis/redis.c does, over wires: commands, messages, and a connection that
  * waits for replicas. The world replaces Sentinels: it says where the primary is on a failover, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes RESP2 answers to the end of a buffer. */
 #ifndef SIM_MODEL_ANSWER_H
 #define SIM_MODEL_ANSWER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Borrowed ranges of bytes, and the numbers that Redis reads in them. */
 #ifndef SIM_MODEL_BYTES_H
 #define SIM_MODEL_BYTES_H

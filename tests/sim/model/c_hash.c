@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commands on hashes. */
 #include "base/text.h"
 #include "model/command.h"

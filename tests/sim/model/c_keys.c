@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commands on keys of any type, and on strings. */
 #include "model/command.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commands on channels. Messages are appended to the answers of their receivers. */
 #include <fnmatch.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commands on scripts, and a server's cache of scripts by SHA-1. */
 #include <stdlib.h>
 

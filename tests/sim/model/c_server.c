@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Commands on the connection and the server itself. */
 #include <stdio.h>
 

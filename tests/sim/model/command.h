@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Internal to the model: the command that is being executed, and the table of all commands. */
 #ifndef SIM_MODEL_COMMAND_H
 #define SIM_MODEL_COMMAND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The keys of a server: strings, lists, hashes and sorted sets, with or without a time of expiry.
  *

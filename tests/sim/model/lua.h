@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lua for the model. All servers of the process share one interpreter, and compiled scripts stay
  * compiled. Each server has its own list of known scripts.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A model of a Redis 7.0 server: bytes in, bytes out, and a clock that its owner sets.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* SHA-1, which Redis uses to name scripts. */
 #ifndef SIM_MODEL_SHA1_H
 #define SIM_MODEL_SHA1_H

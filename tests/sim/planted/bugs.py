@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bugs that are planted in the simulator; it must find every one.
 
 A bug has a name, a file below src/, a text that occurs in it exactly once, and a replacement.

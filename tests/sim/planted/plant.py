@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Generate the sources with planted bugs from bugs.py.
 
     plant.py --source SRC --list          print the C files below SRC that have bugs

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plants bugs one at a time, and checks that the simulator finds each.
  *

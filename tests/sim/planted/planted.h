@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The bugs that can be planted: see bugs.py. */
 #ifndef SIM_PLANTED_PLANTED_H
 #define SIM_PLANTED_PLANTED_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bugs that are planted in the simulator of a quorum; it must find every one: see bugs.py."""
 
 from bugs import Bug

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Does what src/store/redis/redis.c and link.c do over a socket, for commands only. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The world of a quorum: independent servers, and clients whose core uses src/store/quorum over one
  * session per node. Leases differ by client and by call. rejoin_delay is the same for all clients;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The world of one run over several servers: true time, model servers, wires, and clients with
  * their callers. Everything follows from the seed. It is simpler than world/ (one name, a mutex)

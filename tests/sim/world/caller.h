@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A thread of a client that calls the library: one call at a time, with pauses in between. It does
  * what hf_acquire, hf_release, hf_extend, hf_upgrade, hf_downgrade, hf_break and hf_inspect do

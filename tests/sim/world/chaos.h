@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Decides what goes wrong and when. Everything is drawn from the seed, within its plan. */
 #ifndef SIM_WORLD_CHAOS_H
 #define SIM_WORLD_CHAOS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client process: a core over a simulated store, with its callers and its faults.
  *

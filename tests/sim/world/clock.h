@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Clocks that run too fast or too slow. The world has true time. A client's CLOCK_BOOTTIME and the
  * server's wall clock are linear functions of it.

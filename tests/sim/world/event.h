@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A scheduled event: a function that is called at a moment of true time. */
 #ifndef SIM_WORLD_EVENT_H
 #define SIM_WORLD_EVENT_H

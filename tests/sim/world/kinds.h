@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks of names with locks other than the mutex. SIM_SHARES names have readers, writers,
  * upgradable readers and a few mutexes; SIM_PERMITS names have permits. The invariants of check.h

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client's end of a connection: connect, log in, read, write, time out, reconnect. It does over
  * the simulated network what src/store/redis/net/link.c does over a socket, state by state.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Callers that acquire and release several names together. It does what hf_acquire_all and
  * hf_release do around the core. The invariants of check.h apply to each name, also while the

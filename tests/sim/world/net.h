@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The network. A wire is one connection between a client's link and the model server. It has two
  * flows of bytes, each in order and each with its own delays.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Order among clients. While a client waits in the store's queue, no other client may get the name
  * more than once. The client's core knows that it is queued: see queued_until. A store without a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads locks as the scripts store them. No other part of the simulator knows their keys, fields
    and answers. */
 #ifndef SIM_WORLD_PROBE_H

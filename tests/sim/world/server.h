@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The server's side of the world: its clock and its faults. */
 #ifndef SIM_WORLD_SERVER_H
 #define SIM_WORLD_SERVER_H

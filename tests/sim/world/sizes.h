@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Limits of the simulated world. */
 #ifndef SIM_WORLD_SIZES_H
 #define SIM_WORLD_SIZES_H

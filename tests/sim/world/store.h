@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The store of a simulated client: hf__session over a link, in place of src/store/redis/redis.c. */
 #ifndef SIM_WORLD_STORE_H
 #define SIM_WORLD_STORE_H

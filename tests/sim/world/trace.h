@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A log of what happened. Most runs write none. A failing run is repeated with a trace, because the
  * same seed makes the same run.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The world of one run: true time, a server, a network, clients with their callers, faults, and the
  * checks that run after every event. Everything follows from the seed.

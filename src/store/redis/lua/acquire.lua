@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Grants a mutex to a client, if the mutex is free and no reachable waiter is queued ahead.
 --
 -- KEYS    1 the lock   2 its fence   3 the queue   4 the waiters' notes

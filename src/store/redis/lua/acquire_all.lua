@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Acquires several names at once, or none of them.
 --
 -- KEYS    for each name: the lock, its fence, the queue, the waiters' notes

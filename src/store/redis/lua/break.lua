@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Ends a hold by force, and hands the lock to the first waiter.
 --
 -- KEYS    1 the lock   2 its fence   3 the queue   4 the waiters' notes

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Hands a mutex from one client to another without releasing it in between. With the same client as
 -- the target, it extends the lease.
 --

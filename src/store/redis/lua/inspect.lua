@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Reports who holds a lock and who waits for it.
 --
 -- KEYS    1 the lock   2 the queue

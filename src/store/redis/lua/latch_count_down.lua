@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Counts a latch down, and notifies its waiters when the count reaches 0.
 --
 -- KEYS    1 the latch   2 its waiters

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Reads a latch, and registers the client as a waiter.
 --
 -- KEYS    1 the latch   2 its waiters

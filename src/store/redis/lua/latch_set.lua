@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Begins a new round of a latch.
 --
 -- KEYS    1 the latch   2 its waiters

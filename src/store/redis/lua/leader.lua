@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Reads who leads and the published value, and registers the client as a watcher.
 --
 -- KEYS    1 the lock   2 the watchers of its leader

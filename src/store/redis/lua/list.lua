@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Finds the locks that may be in use, one step of a walk over all keys at a time.
 --
 -- ARGV    1 cursor of the walk, 0 at first   2 pattern of the keys

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Publishes a value of the holder of a lock, as its leader.
 --
 -- KEYS    1 the lock   2 the watchers of its leader

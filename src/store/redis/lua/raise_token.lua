@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Raises the token of a hold to the one that the nodes of a quorum agree on, if it is still held.
 --
 -- KEYS    1 the lock   2 its fence

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Stores who a client is, for others to see.
 --
 -- KEYS    1 the client's registration

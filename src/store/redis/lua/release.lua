@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Ends a hold of a client, with this acquire id or a lower one, and hands the lock to the first
 -- waiter. The next acquire of the same client can go with it: it joins the end of the queue, or
 -- takes the lock if there is no queue.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Renews a hold: stores how often its owner has entered, and makes it last at least a lease from
 -- now.
 --

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Grants a reader, a writer or permits, if no earlier waiter is blocked; or upgrades a reader.
 --
 -- KEYS    1 the lock   2 its fence   3 the queue   4 the waiters' notes

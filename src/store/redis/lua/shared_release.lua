@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Ends a hold that shared_acquire.lua granted, and hands the lock to the waiters that can have it
 -- now. The next acquire of the same client can be sent in the same step.
 --

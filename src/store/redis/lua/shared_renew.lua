@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Renews a hold that shared_acquire.lua granted: stores how often its owner has entered, downgrades
 -- it to the given kind, and makes it last at least a lease from now. An upgrade that is no longer
 -- waited for leaves the queue.

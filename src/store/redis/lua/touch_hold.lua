@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Writes the expiry of a hold again, unchanged, so that this connection has a write after the
 -- grant.
 --

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Reports how long this server has been up.
 --
 -- Answer  seconds, by the server's own count; -1: this user may not run INFO, or it has no uptime

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection to a server, made again whenever it breaks: the part of the Redis store that does
  * I/O.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Looks up a host name without blocking the caller. getaddrinfo has no deadline, so it runs on a
  * thread of its own, which is abandoned if the answer is no longer wanted.

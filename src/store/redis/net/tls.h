@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * TLS between the session and the socket: plain bytes in and records out, records in and plain
  * bytes out. It does no I/O, so OpenSSL cannot block or raise SIGPIPE. OpenSSL is loaded when the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces tls.c in a build without TLS (HOLDFAST_TLS=OFF): every connection fails. */
 #include "base/error.h"
 #include "store/redis/net/tls.h"

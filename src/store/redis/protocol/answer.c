@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Interprets the server's answers: what each means for its operation. */
 #include <hiredis/hiredis.h>
 #include <stdlib.h>

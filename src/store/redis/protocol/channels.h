@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The channels that a client subscribes to at a cluster node: one for each name that it waits for,
  * in the slot of that name. No I/O and no clock, like the session they belong to.

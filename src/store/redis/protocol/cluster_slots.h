@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which cluster node serves which slot: the reply to CLUSTER SLOTS, as it is parsed, in memory of a
  * fixed size. Nodes are identified by the "host:port" in the reply; an empty host means the host

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Writes commands as they go over the wire: RESP arrays of bulk strings, and the keys of a name. */
 #ifndef HF_STORE_REDIS_PROTOCOL_COMMAND_H
 #define HF_STORE_REDIS_PROTOCOL_COMMAND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes an operation as a command: its script, keys and arguments. docs/REDIS-PROTOCOL.md explains
  * them.

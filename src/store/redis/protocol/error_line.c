@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Unwraps a server's error line. An error that a command raises inside a script reaches the client
  * in several forms:

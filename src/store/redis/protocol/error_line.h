@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Parses a server's error line. Server versions word errors that were raised by a script
    differently. */
 #ifndef HF_STORE_REDIS_PROTOCOL_ERROR_LINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Latches, and the values that leaders publish: how their operations are written as commands, and
  * what the answers mean. session.c sends and receives them like all others.

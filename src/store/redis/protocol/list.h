@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The names in use: arguments and answers of list.lua. */
 #ifndef HF_STORE_REDIS_PROTOCOL_LIST_H
 #define HF_STORE_REDIS_PROTOCOL_LIST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The first commands on a connection: authenticate, select the database, check the role, read the
    time. */
 #include <hiredis/hiredis.h>

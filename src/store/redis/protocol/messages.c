@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Messages that a subscribed connection receives. */
 #include <errno.h>
 #include <hiredis/hiredis.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "store/redis/protocol/notifications.h"
 
 bool hf__is_queued(const hf__op *op) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Combines the two sessions of a store, the one for commands and the subscribed one: whether grants
  * are being received, and what a received grant means. No I/O and no clock, like the sessions.

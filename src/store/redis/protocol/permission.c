@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Explains a missing right. A server names the command that a user may not run only if the client
  * sent it directly. For a script, Redis before 7.2 only gives the line in the script. For keys and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Names the right that the ACL user of a connection lacks: a command, a key or a channel. */
 #ifndef HF_STORE_REDIS_PROTOCOL_PERMISSION_H
 #define HF_STORE_REDIS_PROTOCOL_PERMISSION_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A server's reply, in memory of a fixed size. hiredis parses; its objects are created here, so
  * that a server can never make us allocate. Replies to our commands are a value or a flat array of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The scripts of lua/, embedded at build time: each file is one constant. */
 #ifndef HF_STORE_REDIS_PROTOCOL_SCRIPT_H
 #define HF_STORE_REDIS_PROTOCOL_SCRIPT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds out from Sentinels where the primary is: the protocol part. No I/O and no clock, like
  * session.c.

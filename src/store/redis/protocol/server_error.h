@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What a server's error means for a lock, and what to do about it. */
 #ifndef HF_STORE_REDIS_PROTOCOL_SERVER_ERROR_H
 #define HF_STORE_REDIS_PROTOCOL_SERVER_ERROR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The protocol part of the Redis store: operations go in and bytes come out, bytes go in and
  * completed operations come out. It has no socket and no clock, so it runs in a simulator exactly

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shared between the files of a session: operations and connections (session.c), the login
  * (login.c), received messages (messages.c) and answers (answer.c).

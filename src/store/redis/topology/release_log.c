@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "store/redis/topology/release_log.h"
 
 #include "store/redis/protocol/notifications.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Recent releases and losses, to repeat after a failover. A primary that fails may not have
  * replicated a release. Its successor then still has the lock held, until the lease ends. So

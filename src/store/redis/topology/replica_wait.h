@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * replicas=N: a grant or renewal counts only when N replicas have it. No I/O and no clock, like the
  * sessions.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "store/redis/topology/sentinel_watch.h"
 
 #include <stdlib.h>

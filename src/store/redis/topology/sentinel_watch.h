@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Follows the primary. One connection goes from Sentinel to Sentinel: each is asked where the
  * primary is, and then listened to for a while in case that changes.

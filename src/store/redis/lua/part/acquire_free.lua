@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Grants a lock that is free and has no waiters and no tombstones. Returns the answer of
 -- shared_acquire.lua, or nil if the lock is not in that state. Included after holders.lua.
 local function acquire_free(id, owner, lease, floor, spec, now, fence)

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Grants the lock if no earlier waiter is blocked, or adds the client to the queue. Returns the
 -- answer of shared_acquire.lua. Included after queue.lua.
 

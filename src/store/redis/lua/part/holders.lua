@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- A lock with several holders: readers, or users of permits. Its hash has these fields:
 --
 --     n   `*` instead of an id

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- A latch is a hash: `r` is its round, `c` the count that is left, `d` the last round that is
 -- complete. Each client that has recently set or counted it has a field `request_id until`: the
 -- highest request id that was executed, and the server time after which no command with a lower id

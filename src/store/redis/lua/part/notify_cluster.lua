@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Messages to a client in a cluster, in place of notify.lua. They use a shard channel in the slot
 -- of the name, which stays within the nodes of that slot. Redis before 7 has no shard channels, and
 -- an ACL user may lack the right; a plain channel of the same name is used then.

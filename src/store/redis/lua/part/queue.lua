@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The queue of waiters, in order of arrival: a list of entries
 --
 --     client:acquire_id client:owner lease floor          for a mutex, one for each client

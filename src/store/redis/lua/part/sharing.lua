@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Which kinds can share a lock: see holders.lua.
 
 -- Removes holders that have expired.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The clients that want a message when a name changes: a hash of client → `request_id µs`, where µs
 -- is when the client last asked. The hash expires a minute after the last request. A client that
 -- has not asked for two minutes is removed. Messages are an optimisation: a client that cannot be
