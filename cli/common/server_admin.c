@@ -37,30 +37,32 @@ struct server_admin {
 
 /* ---- Bytes ---- */
 
-static hf_result fail_connection(server_admin *s, const char *why) {
-    s->over = true;
-    return hf__fail(HF_UNREACHABLE, "%s: %s", s->where, why);
+static hf_result fail_connection(server_admin *admin, const char *why) {
+    admin->over = true;
+    return hf__fail(HF_UNREACHABLE, "%s: %s", admin->where, why);
 }
 
 /* Waits until the socket is readable or writable, or has failed. */
-static hf_result wait_for_socket(server_admin *s, int fd, short events, hf__time until) {
+static hf_result wait_for_socket(server_admin *admin, int fd, short events, hf__time until) {
     struct pollfd p = {.fd = fd, .events = events};
     for (;;) {
         hf__time now = hf__now();
-        if (now >= until) return fail_connection(s, "no answer in time");
+        if (now >= until) return fail_connection(admin, "no answer in time");
         int n = poll(&p, 1, hf__poll_ms(now, until));
         if (n > 0) return HF_OK;
-        if (n < 0 && errno != EINTR) return fail_connection(s, strerror(errno));
+        if (n < 0 && errno != EINTR) return fail_connection(admin, strerror(errno));
     }
 }
 
-static hf_result send_all(server_admin *s, hf__buffer *out, hf__time until) {
+static hf_result send_all(server_admin *admin, hf__buffer *out, hf__time until) {
     size_t sent = 0;
     while (sent < out->length) {
-        ssize_t n = send(s->fd, out->data + sent, out->length - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (n < 0 && errno != EAGAIN && errno != EINTR) return fail_connection(s, strerror(errno));
+        ssize_t n =
+            send(admin->fd, out->data + sent, out->length - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno != EAGAIN && errno != EINTR)
+            return fail_connection(admin, strerror(errno));
         if (n > 0) sent += (size_t)n;
-        if (n < 0 && wait_for_socket(s, s->fd, POLLOUT, until)) return HF_UNREACHABLE;
+        if (n < 0 && wait_for_socket(admin, admin->fd, POLLOUT, until)) return HF_UNREACHABLE;
     }
     explicit_bzero(out->data, out->length); /* it may have contained a password */
     hf__buffer_cut(out, 0);
@@ -68,43 +70,43 @@ static hf_result send_all(server_admin *s, hf__buffer *out, hf__time until) {
 }
 
 /* Sends everything that is pending. */
-static hf_result flush_output(server_admin *s, hf__time until) {
-    if (s->out.failed || s->sealed.failed) return fail_connection(s, "out of memory");
-    if (!s->tls) return s->out.length ? send_all(s, &s->out, until) : HF_OK;
-    if (hf__tls_ready(s->tls) && s->out.length) {
-        hf__tls_seal(s->tls, s->out.data, s->out.length, &s->sealed);
-        explicit_bzero(s->out.data, s->out.length);
-        hf__buffer_cut(&s->out, 0);
+static hf_result flush_output(server_admin *admin, hf__time until) {
+    if (admin->out.failed || admin->sealed.failed) return fail_connection(admin, "out of memory");
+    if (!admin->tls) return admin->out.length ? send_all(admin, &admin->out, until) : HF_OK;
+    if (hf__tls_ready(admin->tls) && admin->out.length) {
+        hf__tls_seal(admin->tls, admin->out.data, admin->out.length, &admin->sealed);
+        explicit_bzero(admin->out.data, admin->out.length);
+        hf__buffer_cut(&admin->out, 0);
     }
-    return s->sealed.length ? send_all(s, &s->sealed, until) : HF_OK;
+    return admin->sealed.length ? send_all(admin, &admin->sealed, until) : HF_OK;
 }
 
-static hf_result accept_bytes(server_admin *s, const char *bytes, size_t length) {
+static hf_result accept_bytes(server_admin *admin, const char *bytes, size_t length) {
     char *detail = NULL;
     hf_result r = HF_OK;
-    if (s->tls)
-        r = hf__tls_feed(s->tls, bytes, length, &s->in, &s->sealed, &detail);
+    if (admin->tls)
+        r = hf__tls_feed(admin->tls, bytes, length, &admin->in, &admin->sealed, &detail);
     else
-        hf__buffer_add(&s->in, bytes, length);
+        hf__buffer_add(&admin->in, bytes, length);
     if (r) {
-        s->over = true;
+        admin->over = true;
         r = hf__fail_line(r, detail);
         free(detail);
-    } else if (s->in.failed) {
-        r = fail_connection(s, "the server sent a reply that is too long");
+    } else if (admin->in.failed) {
+        r = fail_connection(admin, "the server sent a reply that is too long");
     }
     return r;
 }
 
 /* Receives some more bytes. */
-static hf_result receive_bytes(server_admin *s, hf__time until) {
+static hf_result receive_bytes(server_admin *admin, hf__time until) {
     char piece[PIECE_BYTES];
-    hf_result r = wait_for_socket(s, s->fd, POLLIN, until);
+    hf_result r = wait_for_socket(admin, admin->fd, POLLIN, until);
     if (r) return r;
-    ssize_t n = recv(s->fd, piece, sizeof piece, MSG_DONTWAIT);
-    if (n > 0) return accept_bytes(s, piece, (size_t)n);
+    ssize_t n = recv(admin->fd, piece, sizeof piece, MSG_DONTWAIT);
+    if (n > 0) return accept_bytes(admin, piece, (size_t)n);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return HF_OK;
-    return fail_connection(s, n ? strerror(errno) : "the server closed the connection");
+    return fail_connection(admin, n ? strerror(errno) : "the server closed the connection");
 }
 
 /* ---- Replies ---- */
@@ -207,19 +209,19 @@ static parse_result parse_reply(hf__buffer *in, size_t *at, server_reply *reply)
     return p;
 }
 
-static hf_result read_reply(server_admin *s, server_reply *reply, hf__time until) {
-    hf__buffer_cut(&s->in, 0);
+static hf_result read_reply(server_admin *admin, server_reply *reply, hf__time until) {
+    hf__buffer_cut(&admin->in, 0);
     for (;;) {
         size_t at = 0;
-        switch (parse_reply(&s->in, &at, reply)) {
+        switch (parse_reply(&admin->in, &at, reply)) {
         case WHOLE: return HF_OK;
         case BAD:
-            s->over = true;
-            return hf__fail(HF_PROTOCOL, "%s does not answer like a Redis server", s->where);
+            admin->over = true;
+            return hf__fail(HF_PROTOCOL, "%s does not answer like a Redis server", admin->where);
         case MORE: break;
         }
-        hf_result r = receive_bytes(s, until);
-        if (!r) r = flush_output(s, until); /* TLS may have to send something too */
+        hf_result r = receive_bytes(admin, until);
+        if (!r) r = flush_output(admin, until); /* TLS may have to send something too */
         if (r) return r;
     }
 }
@@ -228,115 +230,117 @@ static int64_t timeout_or_default(int64_t ms) {
     return ms ? ms : TIMEOUT_MS;
 }
 
-static hf_result send_command(server_admin *s, server_reply *reply, const char *const *words,
+static hf_result send_command(server_admin *admin, server_reply *reply, const char *const *words,
                               hf__time until) {
     int count = 0;
     while (words[count]) count++;
-    hf__command_begin(&s->out, count);
-    for (int i = 0; i < count; i++) hf__command_string(&s->out, words[i]);
-    hf_result r = flush_output(s, until);
-    return r ? r : read_reply(s, reply, until);
+    hf__command_begin(&admin->out, count);
+    for (int i = 0; i < count; i++) hf__command_string(&admin->out, words[i]);
+    hf_result r = flush_output(admin, until);
+    return r ? r : read_reply(admin, reply, until);
 }
 
-hf_result server_admin_command(server_admin *s, server_reply *reply, const char *const *words) {
+hf_result server_admin_command(server_admin *admin, server_reply *reply, const char *const *words) {
     *reply = (server_reply){.type = '_', .text = ""};
-    if (s->over) return hf__fail(HF_UNREACHABLE, "%s: the connection was lost", s->where);
-    return send_command(s, reply, words,
-                        hf__after_ms(hf__now(), timeout_or_default(s->url->command_timeout_ms)));
+    if (admin->over) return hf__fail(HF_UNREACHABLE, "%s: the connection was lost", admin->where);
+    return send_command(
+        admin, reply, words,
+        hf__after_ms(hf__now(), timeout_or_default(admin->url->command_timeout_ms)));
 }
 
 /* ---- Connecting ---- */
 
-static hf_result connect_address(server_admin *s, int family, const void *address, socklen_t length,
-                                 hf__time until) {
+static hf_result connect_address(server_admin *admin, int family, const void *address,
+                                 socklen_t length, hf__time until) {
     int error = 0, one = 1;
     socklen_t size = sizeof error;
-    s->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (s->fd < 0) return hf__fail(HF_NOMEM, "cannot create a socket: %s", strerror(errno));
-    if (family != AF_UNIX) setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    if (connect(s->fd, address, length) == 0) return HF_OK;
+    admin->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (admin->fd < 0) return hf__fail(HF_NOMEM, "cannot create a socket: %s", strerror(errno));
+    if (family != AF_UNIX) setsockopt(admin->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (connect(admin->fd, address, length) == 0) return HF_OK;
     if (errno == EINPROGRESS) {
-        hf_result r = wait_for_socket(s, s->fd, POLLOUT, until);
-        s->over = false; /* another address may work */
+        hf_result r = wait_for_socket(admin, admin->fd, POLLOUT, until);
+        admin->over = false; /* another address may work */
         if (r) return r;
-        getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &size);
+        getsockopt(admin->fd, SOL_SOCKET, SO_ERROR, &error, &size);
     } else {
         error = errno;
     }
     if (!error) return HF_OK;
-    return hf__fail(HF_UNREACHABLE, "cannot connect to %s: %s", s->where, strerror(error));
+    return hf__fail(HF_UNREACHABLE, "cannot connect to %s: %s", admin->where, strerror(error));
 }
 
-static hf_result connect_unix(server_admin *s, hf__time until) {
+static hf_result connect_unix(server_admin *admin, hf__time until) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t length = strlen(s->url->path);
+    size_t length = strlen(admin->url->path);
     if (length >= sizeof address.sun_path)
-        return hf__fail(HF_INVALID, "the path of the socket is too long: %s", s->where);
-    memcpy(address.sun_path, s->url->path, length);
-    return connect_address(s, AF_UNIX, &address, sizeof address, until);
+        return hf__fail(HF_INVALID, "the path of the socket is too long: %s", admin->where);
+    memcpy(address.sun_path, admin->url->path, length);
+    return connect_address(admin, AF_UNIX, &address, sizeof address, until);
 }
 
 /* Connects to the first address that answers. Each gets a share of the time. */
-static hf_result connect_any(server_admin *s, const struct addrinfo *list, hf__time until) {
+static hf_result connect_any(server_admin *admin, const struct addrinfo *list, hf__time until) {
     int64_t left = 0;
     hf_result r = HF_UNREACHABLE;
     for (const struct addrinfo *a = list; a; a = a->ai_next) left++;
     for (const struct addrinfo *a = list; a && r; a = a->ai_next, left--) {
         hf__time now = hf__now();
-        if (s->fd >= 0) close(s->fd);
-        r = connect_address(s, a->ai_family, a->ai_addr, a->ai_addrlen, now + (until - now) / left);
+        if (admin->fd >= 0) close(admin->fd);
+        r = connect_address(admin, a->ai_family, a->ai_addr, a->ai_addrlen,
+                            now + (until - now) / left);
     }
     return r;
 }
 
-static hf_result connect_host(server_admin *s, hf__time until) {
+static hf_result connect_host(server_admin *admin, hf__time until) {
     struct addrinfo *list = NULL;
     const char *error = "";
-    hf__resolve *resolve = hf__resolve_start(s->url->host, s->url->port);
+    hf__resolve *resolve = hf__resolve_start(admin->url->host, admin->url->port);
     if (!resolve)
         return hf__fail(HF_NOMEM, "cannot look up the host: out of memory, threads or descriptors");
     hf_result r = HF_OK;
     while (!r && !hf__resolve_done(resolve, &list, &error))
-        r = wait_for_socket(s, hf__resolve_fd(resolve), POLLIN, until);
+        r = wait_for_socket(admin, hf__resolve_fd(resolve), POLLIN, until);
     if (!r && !list)
-        r = hf__fail(HF_UNREACHABLE, "cannot find the host of %s: %s", s->where, error);
-    if (!r) r = connect_any(s, list, until);
+        r = hf__fail(HF_UNREACHABLE, "cannot find the host of %s: %s", admin->where, error);
+    if (!r) r = connect_any(admin, list, until);
     hf__resolve_free(resolve);
     if (list) freeaddrinfo(list);
     return r;
 }
 
-static hf_result start_tls(server_admin *s, hf__time until) {
+static hf_result start_tls(server_admin *admin, hf__time until) {
     char *detail = NULL;
-    hf_result r = hf__tls_new(s->url, &s->sealed, &s->tls, &detail);
+    hf_result r = hf__tls_new(admin->url, &admin->sealed, &admin->tls, &detail);
     if (r) {
         r = hf__fail_line(r, detail);
         free(detail);
         return r;
     }
-    r = flush_output(s, until);
-    while (!r && !hf__tls_ready(s->tls)) {
-        r = receive_bytes(s, until);
-        if (!r) r = flush_output(s, until);
+    r = flush_output(admin, until);
+    while (!r && !hf__tls_ready(admin->tls)) {
+        r = receive_bytes(admin, until);
+        if (!r) r = flush_output(admin, until);
     }
     return r;
 }
 
 /* Runs one command of the login. An error reply fails the login. */
-static hf_result send_login_step(server_admin *s, const char *const *words, hf__time until) {
+static hf_result send_login_step(server_admin *admin, const char *const *words, hf__time until) {
     server_reply reply;
     char *detail = NULL;
-    hf_result r = send_command(s, &reply, words, until);
+    hf_result r = send_command(admin, &reply, words, until);
     if (r || reply.type != '-') return r;
-    r = hf__server_error(reply.text, s->where, &detail);
+    r = hf__server_error(reply.text, admin->where, &detail);
     r = hf__fail_line(r, detail);
     free(detail);
     return r;
 }
 
-static hf_result log_in(server_admin *s, hf__time until) {
+static hf_result log_in(server_admin *admin, hf__time until) {
     char *password, *detail = NULL, db[16];
-    const hf__url *url = s->url;
+    const hf__url *url = admin->url;
     hf_result r = hf__password_get(url, &password, &detail);
     if (r) {
         r = hf__fail_line(r, detail);
@@ -344,50 +348,50 @@ static hf_result log_in(server_admin *s, hf__time until) {
         return r;
     }
     if (password && url->user)
-        r = send_login_step(s, (const char *[]){"AUTH", url->user, password, NULL}, until);
+        r = send_login_step(admin, (const char *[]){"AUTH", url->user, password, NULL}, until);
     else if (password)
-        r = send_login_step(s, (const char *[]){"AUTH", password, NULL}, until);
+        r = send_login_step(admin, (const char *[]){"AUTH", password, NULL}, until);
     hf__password_free(password);
     snprintf(db, sizeof db, "%d", (int)url->db);
-    if (!r && url->db) r = send_login_step(s, (const char *[]){"SELECT", db, NULL}, until);
+    if (!r && url->db) r = send_login_step(admin, (const char *[]){"SELECT", db, NULL}, until);
     return r;
 }
 
-static hf_result connect_and_log_in(server_admin *s) {
-    hf__time until = hf__after_ms(hf__now(), timeout_or_default(s->url->connect_timeout_ms));
-    hf_result r =
-        s->url->scheme == HF__SCHEME_REDIS_UNIX ? connect_unix(s, until) : connect_host(s, until);
-    if (!r && s->url->scheme == HF__SCHEME_REDIS_TLS) r = start_tls(s, until);
-    return r ? r : log_in(s, until);
+static hf_result connect_and_log_in(server_admin *admin) {
+    hf__time until = hf__after_ms(hf__now(), timeout_or_default(admin->url->connect_timeout_ms));
+    hf_result r = admin->url->scheme == HF__SCHEME_REDIS_UNIX ? connect_unix(admin, until)
+                                                              : connect_host(admin, until);
+    if (!r && admin->url->scheme == HF__SCHEME_REDIS_TLS) r = start_tls(admin, until);
+    return r ? r : log_in(admin, until);
 }
 
-hf_result server_admin_open(const hf__url *url, server_admin **admin) {
-    *admin = NULL;
-    server_admin *s = calloc(1, sizeof *s);
-    if (!s) return hf__fail(HF_NOMEM, "out of memory");
-    s->url = url;
-    s->fd = -1;
-    hf__buffer_init(&s->out, SERVER_ADMIN_MAX);
-    hf__buffer_init(&s->sealed, SERVER_ADMIN_MAX);
-    hf__buffer_init(&s->in, SERVER_ADMIN_MAX);
+hf_result server_admin_open(const hf__url *url, server_admin **out) {
+    *out = NULL;
+    server_admin *admin = calloc(1, sizeof *admin);
+    if (!admin) return hf__fail(HF_NOMEM, "out of memory");
+    admin->url = url;
+    admin->fd = -1;
+    hf__buffer_init(&admin->out, SERVER_ADMIN_MAX);
+    hf__buffer_init(&admin->sealed, SERVER_ADMIN_MAX);
+    hf__buffer_init(&admin->in, SERVER_ADMIN_MAX);
     if (url->scheme == HF__SCHEME_REDIS_UNIX)
-        snprintf(s->where, sizeof s->where, "%s", url->path);
+        snprintf(admin->where, sizeof admin->where, "%s", url->path);
     else
-        snprintf(s->where, sizeof s->where, "%s:%d", url->host, (int)url->port);
-    hf_result r = connect_and_log_in(s);
+        snprintf(admin->where, sizeof admin->where, "%s:%d", url->host, (int)url->port);
+    hf_result r = connect_and_log_in(admin);
     if (r)
-        server_admin_close(s);
+        server_admin_close(admin);
     else
-        *admin = s;
+        *out = admin;
     return r;
 }
 
-void server_admin_close(server_admin *s) {
-    if (!s) return;
-    if (s->fd >= 0) close(s->fd);
-    hf__tls_free(s->tls);
-    hf__buffer_fini(&s->out);
-    hf__buffer_fini(&s->sealed);
-    hf__buffer_fini(&s->in);
-    free(s);
+void server_admin_close(server_admin *admin) {
+    if (!admin) return;
+    if (admin->fd >= 0) close(admin->fd);
+    hf__tls_free(admin->tls);
+    hf__buffer_fini(&admin->out);
+    hf__buffer_fini(&admin->sealed);
+    hf__buffer_fini(&admin->in);
+    free(admin);
 }

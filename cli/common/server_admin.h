@@ -26,8 +26,8 @@ typedef struct server_reply {
     const char *item[SERVER_ADMIN_ITEMS];
 } server_reply;
 
-/* On failure sets *admin to NULL and the error detail of this thread. */
-hf_result server_admin_open(const hf__url *url, server_admin **admin);
+/* On failure sets *out to NULL and the error detail of this thread. */
+hf_result server_admin_open(const hf__url *url, server_admin **out);
 void server_admin_close(server_admin *admin);
 
 /* Sends a command (words, up to NULL) and waits for the reply. An error from the server is a reply

@@ -16,8 +16,8 @@ typedef struct inspection {
     hf__identity waiter_identities[HF__WAITERS_MAX];
 } inspection;
 
-static uint32_t shown_waiters(const hf__lock_info *s) {
-    return s->waiter_count < HF__WAITERS_MAX ? s->waiter_count : HF__WAITERS_MAX;
+static uint32_t shown_waiters(const hf__lock_info *lock_info) {
+    return lock_info->waiter_count < HF__WAITERS_MAX ? lock_info->waiter_count : HF__WAITERS_MAX;
 }
 
 static void fill_waiters(inspection *made) {
@@ -30,27 +30,28 @@ static void fill_waiters(inspection *made) {
     }
 }
 
-void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX], const hf__lock_info *s) {
-    *info = (hf_info){.held = s->held, /* for a free lock all fields are zero and "" */
-                      .kind = s->kind,
-                      .count = s->count,
-                      .waiting = s->waiter_count,
-                      .remaining_ms = s->remaining_ms,
-                      .token = s->token,
-                      .since_unix_ms = s->since_unix_ms,
-                      .pid = s->identity.pid,
-                      .client = s->identity.client,
-                      .owner = s->owner,
-                      .host = s->identity.host,
-                      .program = s->identity.program,
-                      .label = s->identity.label,
+void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX],
+                   const hf__lock_info *lock_info) {
+    *info = (hf_info){.held = lock_info->held, /* for a free lock all fields are zero and "" */
+                      .kind = lock_info->kind,
+                      .count = lock_info->count,
+                      .waiting = lock_info->waiter_count,
+                      .remaining_ms = lock_info->remaining_ms,
+                      .token = lock_info->token,
+                      .since_unix_ms = lock_info->since_unix_ms,
+                      .pid = lock_info->identity.pid,
+                      .client = lock_info->identity.client,
+                      .owner = lock_info->owner,
+                      .host = lock_info->identity.host,
+                      .program = lock_info->identity.program,
+                      .label = lock_info->identity.label,
                       .waiters = waiters,
-                      .holders = s->held && !s->holders ? 1 : s->holders,
-                      .used = s->used,
-                      .capacity = s->capacity};
-    for (uint32_t i = 0; i < shown_waiters(s); i++)
-        waiters[i] = (hf_waiter){.client = s->waiters[i].client,
-                                 .owner = s->waiters[i].owner,
+                      .holders = lock_info->held && !lock_info->holders ? 1 : lock_info->holders,
+                      .used = lock_info->used,
+                      .capacity = lock_info->capacity};
+    for (uint32_t i = 0; i < shown_waiters(lock_info); i++)
+        waiters[i] = (hf_waiter){.client = lock_info->waiters[i].client,
+                                 .owner = lock_info->waiters[i].owner,
                                  .host = "",
                                  .program = "",
                                  .label = ""};
@@ -58,17 +59,18 @@ void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX], const hf__
 
 /* Look up the identities of holder and waiters, as far as time allows. */
 static hf_result identify_clients(hf_client *c, hf__exchange *l, inspection *made, hf__time until) {
-    hf__lock_info *s = &made->lock_info;
+    hf__lock_info *lock_info = &made->lock_info;
     l->op.verb = HF__CLIENT_INFO;
-    hf_result r = s->held && hf__now() < until ? hf__exchange_run(c, l, until) : HF_OK;
-    hf__identity holder = s->identity;
-    for (uint32_t i = 0; !r && i < shown_waiters(s) && hf__now() < until; i++) {
-        s->identity = (hf__identity){0};
-        memcpy(s->identity.client, s->waiters[i].client, sizeof s->identity.client);
+    hf_result r = lock_info->held && hf__now() < until ? hf__exchange_run(c, l, until) : HF_OK;
+    hf__identity holder = lock_info->identity;
+    for (uint32_t i = 0; !r && i < shown_waiters(lock_info) && hf__now() < until; i++) {
+        lock_info->identity = (hf__identity){0};
+        memcpy(lock_info->identity.client, lock_info->waiters[i].client,
+               sizeof lock_info->identity.client);
         r = hf__exchange_run(c, l, until);
-        made->waiter_identities[i] = s->identity;
+        made->waiter_identities[i] = lock_info->identity;
     }
-    s->identity = holder;
+    lock_info->identity = holder;
     return r;
 }
 

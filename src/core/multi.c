@@ -32,49 +32,49 @@ static void free_detail(hf__wait *w) {
 }
 
 /* False: no memory. */
-static bool prepare_part(hf__multi_acquire *t, hf__multi_part *p, bool once, hf__time now) {
+static bool prepare_part(hf__multi_acquire *m, hf__multi_part *p, bool once, hf__time now) {
     hf__wait *w = &p->wait;
     free_detail(w);
     if (!w->ownership) w->ownership = hf__ownership_new();
-    *w = (hf__wait){.call.multi = &t->multi,
+    *w = (hf__wait){.call.multi = &m->multi,
                     .owner = w->owner,
                     .lease_ms = w->lease_ms,
                     .kind = w->kind,
                     .permits = w->permits,
                     .capacity = w->capacity,
                     .flags = w->flags,
-                    .unshared = t->no_renew || t->max_hold_ms,
+                    .unshared = m->no_renew || m->max_hold_ms,
                     .try_once = once,
                     .started_at = now,
-                    .until = once ? HF__NEVER : t->until,
+                    .until = once ? HF__NEVER : m->until,
                     .ownership = w->ownership,
                     .hold = w->hold};
     p->requested = true;
-    t->multi.pending++;
+    m->multi.pending++;
     return w->ownership != NULL;
 }
 
 /* ---- Finishing ---- */
 
-static void fail_multi(hf__multi_acquire *t, hf_result result, char *detail, hf__time now) {
-    for (unsigned i = 0; i < t->count; i++) {
-        release_part(&t->parts[i], t->multi.core, now);
-        free_detail(&t->parts[i].wait);
+static void fail_multi(hf__multi_acquire *m, hf_result result, char *detail, hf__time now) {
+    for (unsigned i = 0; i < m->count; i++) {
+        release_part(&m->parts[i], m->multi.core, now);
+        free_detail(&m->parts[i].wait);
     }
-    t->multi.core->stats.refused++;
-    hf__call_finish(t->multi.core, &t->call, result, detail);
+    m->multi.core->stats.refused++;
+    hf__call_finish(m->multi.core, &m->call, result, detail);
 }
 
 /* max_hold_ms and HF_NO_RENEW apply from when all are held; but not to an ownership that others
    share. */
-static void bound_ownership(const hf__multi_acquire *t, hf__ownership *ownership, hf__time now) {
+static void bound_ownership(const hf__multi_acquire *m, hf__ownership *ownership, hf__time now) {
     if (ownership->count > 1) return;
-    if (t->max_hold_ms) {
-        ownership->max_hold_until = hf__after_ms(now, t->max_hold_ms);
+    if (m->max_hold_ms) {
+        ownership->max_hold_until = hf__after_ms(now, m->max_hold_ms);
         atomic_store(&ownership->deadline,
                      hf__sooner(atomic_load(&ownership->deadline), ownership->max_hold_until));
     }
-    if (t->no_renew) {
+    if (m->no_renew) {
         ownership->flags |= HF_NO_RENEW;
         ownership->renew_at = HF__NEVER;
     }
@@ -83,46 +83,46 @@ static void bound_ownership(const hf__multi_acquire *t, hf__ownership *ownership
 
 /* Waiting for the other names has used up some of a lease that is not renewed from now on, so each
    lease is restarted. If the store does not answer, the last renewal still counts. */
-static void restart_leases(hf__multi_acquire *t, hf__time now) {
-    t->leases_restarted = true;
-    t->multi.pending = t->count;
-    for (unsigned i = 0; i < t->count; i++) {
-        hf__multi_part *p = &t->parts[i];
-        p->extend_call = (hf__call){.multi = &t->multi};
-        hf__core_extend(t->multi.core, p->wait.hold->ownership, p->wait.lease_ms, &p->extend_call,
+static void restart_leases(hf__multi_acquire *m, hf__time now) {
+    m->leases_restarted = true;
+    m->multi.pending = m->count;
+    for (unsigned i = 0; i < m->count; i++) {
+        hf__multi_part *p = &m->parts[i];
+        p->extend_call = (hf__call){.multi = &m->multi};
+        hf__core_extend(m->multi.core, p->wait.hold->ownership, p->wait.lease_ms, &p->extend_call,
                         now);
     }
 }
 
-static void stop_extending(hf__multi_acquire *t) {
-    for (unsigned i = 0; i < t->count; i++) {
-        hf__multi_part *p = &t->parts[i];
+static void stop_extending(hf__multi_acquire *m) {
+    for (unsigned i = 0; i < m->count; i++) {
+        hf__multi_part *p = &m->parts[i];
         if (p->extend_call.multi && !p->extend_call.done)
-            hf__core_extend_unwait(t->multi.core, p->wait.hold->ownership, &p->extend_call);
+            hf__core_extend_unwait(m->multi.core, p->wait.hold->ownership, &p->extend_call);
     }
 }
 
-static void free_extends(hf__multi_acquire *t) {
-    for (unsigned i = 0; i < t->count; i++) {
-        free(t->parts[i].extend_call.detail);
-        t->parts[i].extend_call = (hf__call){0};
+static void free_extends(hf__multi_acquire *m) {
+    for (unsigned i = 0; i < m->count; i++) {
+        free(m->parts[i].extend_call.detail);
+        m->parts[i].extend_call = (hf__call){0};
     }
 }
 
-static void finish_multi(hf__multi_acquire *t, hf__time now) {
-    for (unsigned i = 0; i < t->count; i++)
-        bound_ownership(t, t->parts[i].wait.hold->ownership, now);
-    hf__call_finish(t->multi.core, &t->call, HF_OK, NULL);
+static void finish_multi(hf__multi_acquire *m, hf__time now) {
+    for (unsigned i = 0; i < m->count; i++)
+        bound_ownership(m, m->parts[i].wait.hold->ownership, now);
+    hf__call_finish(m->multi.core, &m->call, HF_OK, NULL);
 }
 
 /* ---- One by one ---- */
 
-static void acquire_one(hf__multi_acquire *t, hf__multi_part *p, hf__time now) {
-    t->one_by_one = true;
-    if (prepare_part(t, p, t->try_once, now))
-        hf__core_acquire(t->multi.core, &p->wait, p->name, p->length, now);
+static void acquire_one(hf__multi_acquire *m, hf__multi_part *p, hf__time now) {
+    m->one_by_one = true;
+    if (prepare_part(m, p, m->try_once, now))
+        hf__core_acquire(m->multi.core, &p->wait, p->name, p->length, now);
     else
-        hf__call_finish(t->multi.core, &p->wait.call, HF_NOMEM, NULL);
+        hf__call_finish(m->multi.core, &p->wait.call, HF_NOMEM, NULL);
 }
 
 /*
@@ -130,66 +130,66 @@ static void acquire_one(hf__multi_acquire *t, hf__multi_part *p, hf__time now) {
  * where others share a name, or where a queue is left without waiters. No answer: a call that may
  * wait tries once more, within the outage time.
  */
-static bool worth_retrying(const hf__multi_acquire *t, hf_result r, hf__time now) {
+static bool worth_retrying(const hf__multi_acquire *m, hf_result r, hf__time now) {
     if (r == HF_BUSY) return true;
     bool away = r == HF_TIMEOUT || r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME;
-    return away && !t->try_once &&
-           now < hf__after_ms(t->started_at, t->multi.core->config.outage_ms);
+    return away && !m->try_once &&
+           now < hf__after_ms(m->started_at, m->multi.core->config.outage_ms);
 }
 
 /* `p` is the first part that is not held. Its result, if it was requested, decides. */
-static bool can_continue(const hf__multi_acquire *t, const hf__multi_part *p, hf__time now) {
+static bool can_continue(const hf__multi_acquire *m, const hf__multi_part *p, hf__time now) {
     hf_result r = p->wait.call.result;
-    if (t->give_up_reason) return false;
+    if (m->give_up_reason) return false;
     if (!p->requested) return true;
-    if (now >= t->until) return false;
-    if (r == HF_OK) return !t->try_once; /* it was lost since */
-    return !t->one_by_one && worth_retrying(t, r, now);
+    if (now >= m->until) return false;
+    if (r == HF_OK) return !m->try_once; /* it was lost since */
+    return !m->one_by_one && worth_retrying(m, r, now);
 }
 
-static void fail_at_part(hf__multi_acquire *t, hf__multi_part *p, hf__time now) {
-    hf_result r = p->requested ? p->wait.call.result : t->give_up_reason;
+static void fail_at_part(hf__multi_acquire *m, hf__multi_part *p, hf__time now) {
+    hf_result r = p->requested ? p->wait.call.result : m->give_up_reason;
     char *detail = p->wait.call.detail;
     p->wait.call.detail = NULL;
-    if (r == HF_OK && t->multi.core->closing) r = HF_CLOSED;
-    if (r == HF_OK && t->give_up_reason != HF_TIMEOUT) r = t->give_up_reason;
+    if (r == HF_OK && m->multi.core->closing) r = HF_CLOSED;
+    if (r == HF_OK && m->give_up_reason != HF_TIMEOUT) r = m->give_up_reason;
     if (r == HF_OK) {
         r = HF_LOST;
         detail = hf__line("%.*s was lost before all were held", (int)p->length, p->name);
     }
-    fail_multi(t, r, detail, now);
+    fail_multi(m, r, detail, now);
 }
 
-static void advance_acquire(hf__multi_acquire *t, hf__time now) {
+static void advance_acquire(hf__multi_acquire *m, hf__time now) {
     unsigned i = 0;
-    while (i < t->count && is_part_held(&t->parts[i], now)) i++;
-    free_extends(t);
-    if (i == t->count && t->no_renew && t->one_by_one && !t->leases_restarted &&
-        !t->give_up_reason) {
-        restart_leases(t, now);
+    while (i < m->count && is_part_held(&m->parts[i], now)) i++;
+    free_extends(m);
+    if (i == m->count && m->no_renew && m->one_by_one && !m->leases_restarted &&
+        !m->give_up_reason) {
+        restart_leases(m, now);
         return;
     }
-    if (i == t->count) {
-        finish_multi(t, now);
+    if (i == m->count) {
+        finish_multi(m, now);
         return;
     }
-    t->leases_restarted = false;
-    hf__multi_part *p = &t->parts[i];
-    if (!can_continue(t, p, now)) {
-        fail_at_part(t, p, now);
+    m->leases_restarted = false;
+    hf__multi_part *p = &m->parts[i];
+    if (!can_continue(m, p, now)) {
+        fail_at_part(m, p, now);
         return;
     }
-    for (unsigned j = i; j < t->count; j++) release_part(&t->parts[j], t->multi.core, now);
-    acquire_one(t, p, now);
+    for (unsigned j = i; j < m->count; j++) release_part(&m->parts[j], m->multi.core, now);
+    acquire_one(m, p, now);
 }
 
 /* ---- All in one request ---- */
 
 /* This client neither holds nor waits for any of the names. */
-static bool all_untouched(const hf__multi_acquire *t) {
-    for (unsigned i = 0; i < t->count; i++) {
-        const hf__multi_part *p = &t->parts[i];
-        const hf__mapped *entry = hf__map_find(&t->multi.core->entries, p->name, p->length);
+static bool all_untouched(const hf__multi_acquire *m) {
+    for (unsigned i = 0; i < m->count; i++) {
+        const hf__multi_part *p = &m->parts[i];
+        const hf__mapped *entry = hf__map_find(&m->multi.core->entries, p->name, p->length);
         if (entry && !hf__entry_idle((const hf__entry *)entry)) return false;
     }
     return true;
@@ -208,109 +208,110 @@ static hf__entry *entry_for(hf__core *core, hf__multi_part *p, hf__time now) {
 }
 
 /* The operations form one chain, from the first name on. */
-static void submit_multi(hf__multi_acquire *t, hf__time now) {
+static void submit_multi(hf__multi_acquire *m, hf__time now) {
     hf__op *chain = NULL;
-    for (unsigned i = t->count; i-- > 0;)
-        chain = hf__entry_prepare_acquire(t->parts[i].wait.entry, chain, now);
-    t->multi.core->store->table->submit(t->multi.core->store, chain, now);
-    for (unsigned i = 0; i < t->count; i++) hf__entry_step(t->parts[i].wait.entry, now);
+    for (unsigned i = m->count; i-- > 0;)
+        chain = hf__entry_prepare_acquire(m->parts[i].wait.entry, chain, now);
+    m->multi.core->store->table->submit(m->multi.core->store, chain, now);
+    for (unsigned i = 0; i < m->count; i++) hf__entry_step(m->parts[i].wait.entry, now);
 }
 
 /* False: nothing was begun, and the names must be acquired one by one. */
-static bool acquire_in_one_step(hf__multi_acquire *t, hf__time now) {
+static bool acquire_in_one_step(hf__multi_acquire *m, hf__time now) {
     unsigned made = 0;
-    for (; made < t->count; made++) {
-        hf__multi_part *p = &t->parts[made];
-        hf__entry *e = prepare_part(t, p, true, now) ? entry_for(t->multi.core, p, now) : NULL;
+    for (; made < m->count; made++) {
+        hf__multi_part *p = &m->parts[made];
+        hf__entry *e = prepare_part(m, p, true, now) ? entry_for(m->multi.core, p, now) : NULL;
         if (!e) break;
         hf__entry_enqueue(e, &p->wait);
     }
-    if (made == t->count) {
-        submit_multi(t, now);
+    if (made == m->count) {
+        submit_multi(m, now);
         return true;
     }
-    t->parts[made].requested = false;
-    while (made-- > 0) hf__entry_dequeue(&t->parts[made].wait, now);
-    for (unsigned i = 0; i < t->count; i++) t->parts[i].requested = false;
-    t->multi.pending = 0;
+    m->parts[made].requested = false;
+    while (made-- > 0) hf__entry_dequeue(&m->parts[made].wait, now);
+    for (unsigned i = 0; i < m->count; i++) m->parts[i].requested = false;
+    m->multi.pending = 0;
     return false;
 }
 
-void hf__core_acquire_all(hf__multi_acquire *t, hf__time now) {
-    hf__core *core = t->multi.core;
+void hf__core_acquire_all(hf__multi_acquire *m, hf__time now) {
+    hf__core *core = m->multi.core;
     if (core->closing) {
         core->stats.refused++;
-        hf__call_finish(core, &t->call, HF_CLOSED, NULL);
+        hf__call_finish(core, &m->call, HF_CLOSED, NULL);
         return;
     }
-    t->started_at = now;
-    t->multi.is_acquire = true;
-    bool at_once = core->store->multi_acquire && core->link && t->count > 1 && all_untouched(t);
-    if (at_once && acquire_in_one_step(t, now)) return;
-    advance_acquire(t, now);
+    m->started_at = now;
+    m->multi.is_acquire = true;
+    bool at_once = core->store->multi_acquire && core->link && m->count > 1 && all_untouched(m);
+    if (at_once && acquire_in_one_step(m, now)) return;
+    advance_acquire(m, now);
     hf__core_advance_multi(core, now);
 }
 
-void hf__core_give_up_all(hf__multi_acquire *t, hf_result why, hf__time now) {
-    t->give_up_reason = why;
-    for (unsigned i = 0; i < t->count; i++) {
-        hf__wait *w = &t->parts[i].wait;
-        if (t->parts[i].requested && !w->call.done) hf__core_give_up(w, why, now);
+void hf__core_give_up_all(hf__multi_acquire *m, hf_result why, hf__time now) {
+    m->give_up_reason = why;
+    for (unsigned i = 0; i < m->count; i++) {
+        hf__wait *w = &m->parts[i].wait;
+        if (m->parts[i].requested && !w->call.done) hf__core_give_up(w, why, now);
     }
-    stop_extending(t);
-    hf__core_advance_multi(t->multi.core, now);
+    stop_extending(m);
+    hf__core_advance_multi(m->multi.core, now);
 }
 
 /* ---- Releasing ---- */
 
 /* HF_LOST is the worst, then HF_UNKNOWN_OUTCOME, then any other failure. */
-static void finish_release(hf__multi_release *l) {
+static void finish_release(hf__multi_release *release) {
     hf_result worst = HF_OK;
     char *detail = NULL;
-    for (unsigned i = 0; i < l->count; i++) {
-        hf_result r = l->calls[i].result;
+    for (unsigned i = 0; i < release->count; i++) {
+        hf_result r = release->calls[i].result;
         bool worse = r != HF_OK && worst != HF_LOST &&
                      (worst == HF_OK || r == HF_LOST || r == HF_UNKNOWN_OUTCOME);
         if (worse) worst = r;
-        free(worse ? detail : l->calls[i].detail);
-        if (worse) detail = l->calls[i].detail;
+        free(worse ? detail : release->calls[i].detail);
+        if (worse) detail = release->calls[i].detail;
     }
-    hf__call_finish(l->multi.core, l->call, worst, detail);
+    hf__call_finish(release->multi.core, release->call, worst, detail);
 }
 
 void hf__core_release_all(hf__core *core, hf_hold *const *holds, unsigned count,
-                          hf__multi_release *l, hf__call *call, hf__time now) {
-    l->multi = (hf__multi){.core = core, .pending = count};
-    l->call = call;
-    l->count = count;
+                          hf__multi_release *release, hf__call *call, hf__time now) {
+    release->multi = (hf__multi){.core = core, .pending = count};
+    release->call = call;
+    release->count = count;
     for (unsigned i = 0; i < count; i++) {
-        l->calls[i] = (hf__call){.multi = &l->multi};
-        hf__core_release(core, holds[i], call ? &l->calls[i] : NULL, now);
+        release->calls[i] = (hf__call){.multi = &release->multi};
+        hf__core_release(core, holds[i], call ? &release->calls[i] : NULL, now);
     }
 }
 
-void hf__core_release_all_unwait(hf__multi_release *l, hf_hold *const *holds, hf__time now) {
-    for (unsigned i = 0; i < l->count; i++)
-        if (!l->calls[i].done) hf__core_release_unwait(l->multi.core, holds[i], &l->calls[i]);
-    hf__core_advance_multi(l->multi.core, now);
+void hf__core_release_all_unwait(hf__multi_release *release, hf_hold *const *holds, hf__time now) {
+    for (unsigned i = 0; i < release->count; i++)
+        if (!release->calls[i].done)
+            hf__core_release_unwait(release->multi.core, holds[i], &release->calls[i]);
+    hf__core_advance_multi(release->multi.core, now);
 }
 
 /* ---- Calls awaited as one ---- */
 
-void hf__multi_part_done(hf__multi *g) {
-    if (--g->pending) return;
-    g->next = g->core->multi_ready;
-    g->core->multi_ready = g;
+void hf__multi_part_done(hf__multi *m) {
+    if (--m->pending) return;
+    m->next = m->core->multi_ready;
+    m->core->multi_ready = m;
 }
 
 bool hf__core_advance_multi(hf__core *core, hf__time now) {
     bool some = core->multi_ready != NULL;
-    for (hf__multi *g; (g = core->multi_ready);) {
-        core->multi_ready = g->next;
-        if (g->is_acquire)
-            advance_acquire((hf__multi_acquire *)g, now);
+    for (hf__multi *m; (m = core->multi_ready);) {
+        core->multi_ready = m->next;
+        if (m->is_acquire)
+            advance_acquire((hf__multi_acquire *)m, now);
         else
-            finish_release((hf__multi_release *)g);
+            finish_release((hf__multi_release *)m);
     }
     return some;
 }

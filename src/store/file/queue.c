@@ -30,39 +30,39 @@ void hf__queue_back_off(int tries) {
 
 /* ---- Watching ---- */
 
-void hf__local_unwatch(hf__local_contender *s) {
-    for (unsigned i = 0; i < s->watched_count; i++) hf__peers_unwatch(s->watched[i]);
-    s->watched_count = 0;
+void hf__local_unwatch(hf__local_contender *local) {
+    for (unsigned i = 0; i < local->watched_count; i++) hf__peers_unwatch(local->watched[i]);
+    local->watched_count = 0;
 }
 
-static hf__peer *reuse_watched(hf__local_contender *s, uint32_t id) {
-    for (unsigned i = 0; i < s->watched_count; i++) {
-        hf__peer *peer = s->watched[i];
+static hf__peer *reuse_watched(hf__local_contender *local, uint32_t id) {
+    for (unsigned i = 0; i < local->watched_count; i++) {
+        hf__peer *peer = local->watched[i];
         if (peer->id != id || peer->life < 0) continue;
-        s->watched[i] = s->watched[--s->watched_count];
+        local->watched[i] = local->watched[--local->watched_count];
         return peer;
     }
     return NULL;
 }
 
-int64_t hf__local_watch(hf__local_contender *s, hf__peers *peers, const uint32_t *ids,
+int64_t hf__local_watch(hf__local_contender *local, hf__peers *peers, const uint32_t *ids,
                         unsigned count) {
     hf__peer *now[HF__WATCHED_MAX] = {0};
     unsigned watching = 0, missed = 0;
     for (unsigned i = 0; i < count && watching < HF__WATCHED_MAX; i++) {
-        now[watching] = reuse_watched(s, ids[i]);
+        now[watching] = reuse_watched(local, ids[i]);
         if (now[watching] || hf__peers_watch(peers, ids[i], &now[watching]) == 0)
             watching++;
         else
             missed++;
     }
-    hf__local_unwatch(s);
-    memcpy(s->watched, now, watching * sizeof *now);
-    s->watched_count = watching;
-    if (!missed) s->unwatched_tries = 0;
+    hf__local_unwatch(local);
+    memcpy(local->watched, now, watching * sizeof *now);
+    local->watched_count = watching;
+    if (!missed) local->unwatched_tries = 0;
     if (!missed) return HF__RECHECK_MS;
     /* Usually it is dying, and the kernel is still cleaning up. */
-    return s->unwatched_tries++ < UNWATCHED_TRIES ? HF__RETRY_SOON_MS : HF__UNWATCHED_RETRY_MS;
+    return local->unwatched_tries++ < UNWATCHED_TRIES ? HF__RETRY_SOON_MS : HF__UNWATCHED_RETRY_MS;
 }
 
 /* ---- Our own tickets, which the kernel does not report to us ---- */
@@ -70,15 +70,17 @@ int64_t hf__local_watch(hf__local_contender *s, hf__peers *peers, const uint32_t
 /* The one with the lowest ticket at or behind `from`. */
 static hf__local_contender *first_of_ours(hf__lock *l, int64_t from) {
     hf__local_contender *first = NULL;
-    for (hf__local_contender *s = &l->mutex; s; s = s->next)
-        if (s->ticket >= from && s->ticket >= 0 && (!first || s->ticket < first->ticket)) first = s;
+    for (hf__local_contender *local = &l->mutex; local; local = local->next)
+        if (local->ticket >= from && local->ticket >= 0 &&
+            (!first || local->ticket < first->ticket))
+            first = local;
     return first;
 }
 
 static int64_t last_of_ours(const hf__lock *l) {
     int64_t last = -1;
-    for (const hf__local_contender *s = &l->mutex; s; s = s->next)
-        if (s->ticket > last) last = s->ticket;
+    for (const hf__local_contender *local = &l->mutex; local; local = local->next)
+        if (local->ticket > last) last = local->ticket;
     return last;
 }
 
@@ -93,12 +95,12 @@ bool hf__queue_has_others(const hf__lock *l) {
 /* ---- Unlocking ---- */
 
 void hf__queue_abandon(hf__lock *l) {
-    for (hf__local_contender *s = &l->mutex; s; s = s->next) {
-        if (s->ticket < 0 && s->slot < 0) continue;
-        hf__local_unwatch(s);
-        s->ticket = s->slot = s->upgrade_slot = -1;
-        s->holds = false;
-        s->wake_pending = l->has_wake_pending = l->verify_hold = true;
+    for (hf__local_contender *local = &l->mutex; local; local = local->next) {
+        if (local->ticket < 0 && local->slot < 0) continue;
+        hf__local_unwatch(local);
+        local->ticket = local->slot = local->upgrade_slot = -1;
+        local->holds = false;
+        local->wake_pending = l->has_wake_pending = l->verify_hold = true;
     }
     if (l->held) l->has_wake_pending = l->verify_hold = true;
     l->held = 0;
@@ -106,8 +108,8 @@ void hf__queue_abandon(hf__lock *l) {
 }
 
 static bool any_holds(const hf__lock *l) {
-    for (const hf__local_contender *s = &l->mutex; s; s = s->next)
-        if (s->holds) return true;
+    for (const hf__local_contender *local = &l->mutex; local; local = local->next)
+        if (local->holds) return true;
     return l->held;
 }
 
@@ -151,17 +153,17 @@ bool hf__queue_unlock_and_wake(hf__lock *l, hf__peers *peers) {
 }
 
 /* The next waiter watches us, so it must look whom to watch now. */
-void hf__queue_leave(hf__lock *l, hf__local_contender *s, hf__peers *peers) {
-    int64_t ticket = s->ticket;
-    s->ticket = -1;
-    hf__local_unwatch(s);
+void hf__queue_leave(hf__lock *l, hf__local_contender *local, hf__peers *peers) {
+    int64_t ticket = local->ticket;
+    local->ticket = -1;
+    hf__local_unwatch(local);
     if (hf__ticket_drop(l->fd, peers->id, ticket) != 0) unlock_or_retry(l);
     wake_first(l, peers, ticket);
 }
 
 static bool is_slot_of_local(const hf__lock *l, unsigned slot) {
-    for (const hf__local_contender *s = &l->mutex; s; s = s->next)
-        if (s->slot == (int32_t)slot || s->upgrade_slot == (int32_t)slot) return true;
+    for (const hf__local_contender *local = &l->mutex; local; local = local->next)
+        if (local->slot == (int32_t)slot || local->upgrade_slot == (int32_t)slot) return true;
     return false;
 }
 
@@ -216,65 +218,66 @@ int hf__queue_take_hold(hf__lock *l, const hf__peers *peers, bool mutex, int64_t
 
 /* The client ahead of us in the queue, or else the holder. 0: none; HF__REMOVING: see ranges.h;
    negative: errno. */
-static int64_t find_ahead(const hf__lock *l, const hf__local_contender *s) {
-    hf__ticket before = hf__ticket_before(l->fd, s->ticket);
+static int64_t find_ahead(const hf__lock *l, const hf__local_contender *local) {
+    hf__ticket before = hf__ticket_before(l->fd, local->ticket);
     if (before.ticket >= 0) return before.id ? before.id : HF__REMOVING;
     int64_t holder = hf__hold_holder(l->fd);
     return holder >= HF__ENTRY_LOCKED ? holder - HF__ENTRY_LOCKED : holder;
 }
 
 /* Watch the client ahead of us. HF_OK: it is dead or gone already. */
-static hf_result watch_ahead(hf__lock *l, hf__local_contender *s, hf__peers *peers, hf__op *op) {
-    int64_t id = find_ahead(l, s);
+static hf_result watch_ahead(hf__lock *l, hf__local_contender *local, hf__peers *peers,
+                             hf__op *op) {
+    int64_t id = find_ahead(l, local);
     if (!id) return HF_OK;
     if (id < 0) return hf__queue_busy(op, HF__UNWATCHED_RETRY_MS, true);
     if (id == HF__REMOVING) return hf__queue_busy(op, HF__RETRY_SOON_MS, true);
-    return hf__queue_busy(op, hf__local_watch(s, peers, &(uint32_t){(uint32_t)id}, 1), true);
+    return hf__queue_busy(op, hf__local_watch(local, peers, &(uint32_t){(uint32_t)id}, 1), true);
 }
 
 /* The lock is free, but the first waiter has not taken it for a long time. It is stopped, so any
    waiter may pass it. */
-static bool may_pass_stalled(const hf__lock *l, hf__local_contender *s, hf__ticket first,
+static bool may_pass_stalled(const hf__lock *l, hf__local_contender *local, hf__ticket first,
                              hf__time now) {
     bool idle = hf__hold_holder(l->fd) == 0;
-    if (idle && s->stalled_since && s->stalled_at == first.ticket)
-        return now - s->stalled_since >= HF__STALL_LIMIT;
-    s->stalled_since = idle ? now : 0;
-    s->stalled_at = first.ticket;
+    if (idle && local->stalled_since && local->stalled_at == first.ticket)
+        return now - local->stalled_since >= HF__STALL_LIMIT;
+    local->stalled_since = idle ? now : 0;
+    local->stalled_at = first.ticket;
     return false;
 }
 
 /* Another waiter of ours has the lock, or is before this one. */
-static bool is_behind_ours(hf__lock *l, const hf__local_contender *s) {
-    return l->held || first_of_ours(l, 0) != s;
+static bool is_behind_ours(hf__lock *l, const hf__local_contender *local) {
+    return l->held || first_of_ours(l, 0) != local;
 }
 
-static bool is_our_turn(hf__lock *l, hf__local_contender *s, hf__time now) {
+static bool is_our_turn(hf__lock *l, hf__local_contender *local, hf__time now) {
     hf__ticket first = hf__ticket_first(l->fd, 0);
-    if (first.ticket < 0 || first.ticket > s->ticket) return true;
-    return first.id && may_pass_stalled(l, s, first, now);
+    if (first.ticket < 0 || first.ticket > local->ticket) return true;
+    return first.id && may_pass_stalled(l, local, first, now);
 }
 
-hf_result hf__queue_wait(hf__lock *l, hf__local_contender *s, hf__peers *peers, hf__op *op,
+hf_result hf__queue_wait(hf__lock *l, hf__local_contender *local, hf__peers *peers, hf__op *op,
                          hf__time now) {
-    s->acquire_id = op->acquire_id;
+    local->acquire_id = op->acquire_id;
     for (int i = 0; i < HF__OPEN_TRIES; i++) {
-        if (is_behind_ours(l, s)) return hf__queue_busy(op, HF__RECHECK_MS, true);
-        if (is_our_turn(l, s, now)) {
+        if (is_behind_ours(l, local)) return hf__queue_busy(op, HF__RECHECK_MS, true);
+        if (is_our_turn(l, local, now)) {
             int error = hf__queue_take_hold(l, peers, op->kind == HF_MUTEX, 0);
             if (!error) {
                 l->was_queued = true;
-                hf__local_unwatch(s);
-                if (hf__ticket_drop(l->fd, peers->id, s->ticket) != 0) l->unlock_failed = true;
-                s->ticket = -1;
+                hf__local_unwatch(local);
+                if (hf__ticket_drop(l->fd, peers->id, local->ticket) != 0) l->unlock_failed = true;
+                local->ticket = -1;
                 return HF_OK;
             }
             if (error != EAGAIN) {
-                hf__queue_leave(l, s, peers);
+                hf__queue_leave(l, local, peers);
                 return hf__lock_error(l, "lock", error, &op->detail);
             }
         }
-        hf_result r = watch_ahead(l, s, peers, op);
+        hf_result r = watch_ahead(l, local, peers, op);
         if (r) return r;
     }
     return hf__queue_busy(op, HF__RETRY_SOON_MS, true);
@@ -290,7 +293,7 @@ static int write_has_queue(hf__lock *l) {
     return l->was_new ? 0 : hf__lockfile_write_has_queue(l->fd, true);
 }
 
-hf_result hf__queue_join(hf__lock *l, hf__local_contender *s, hf__peers *peers, hf__op *op,
+hf_result hf__queue_join(hf__lock *l, hf__local_contender *local, hf__peers *peers, hf__op *op,
                          hf__time now) {
     int64_t ticket;
     int error = hf__peers_join(peers, true);
@@ -298,13 +301,13 @@ hf_result hf__queue_join(hf__lock *l, hf__local_contender *s, hf__peers *peers, 
     error = hf__ticket_take(l->fd, peers->id, last_of_ours(l), &ticket);
     if (error == EAGAIN) return hf__queue_busy(op, HF__RETRY_SOON_MS, false);
     if (error) return hf__lock_error(l, "wait for", error, &op->detail);
-    s->ticket = ticket;
-    s->stalled_since = 0;
-    s->unwatched_tries = 0;
+    local->ticket = ticket;
+    local->stalled_since = 0;
+    local->unwatched_tries = 0;
     error = write_has_queue(l);
     if (error) {
-        hf__queue_leave(l, s, peers);
+        hf__queue_leave(l, local, peers);
         return hf__lock_error(l, "write", error, &op->detail);
     }
-    return hf__queue_wait(l, s, peers, op, now);
+    return hf__queue_wait(l, local, peers, op, now);
 }

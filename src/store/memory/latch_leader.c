@@ -18,12 +18,12 @@ static uint64_t next_round(uint64_t last) {
     return us > last ? us : last + 1;
 }
 
-static hf_result execute_latch(hf__latch_leader *b, hf__op *op, hf__time now) {
-    hf__latch *l = &b->latch;
+static hf_result execute_latch(hf__latch_leader *latch_leader, hf__op *op, hf__time now) {
+    hf__latch *l = &latch_leader->latch;
     uint32_t count = op->latch->count;
     op->retry_ms = RETRY_MS;
-    if (now - b->latch_used_at > LATCH_KEEP) *l = (hf__latch){0};
-    b->latch_used_at = now;
+    if (now - latch_leader->latch_used_at > LATCH_KEEP) *l = (hf__latch){0};
+    latch_leader->latch_used_at = now;
     if (op->verb == HF__LATCH_SET) {
         l->round = next_round(l->round);
         l->left = count;
@@ -39,42 +39,43 @@ static hf_result execute_latch(hf__latch_leader *b, hf__op *op, hf__time now) {
 
 /* ---- Leaders ---- */
 
-static hf_result set_leader_value(hf__latch_leader *b, const hf__lock_state *state,
+static hf_result set_leader_value(hf__latch_leader *latch_leader, const hf__lock_state *state,
                                   const hf__store_client *self, const hf__op *op) {
     hf__contender contender = {.client = self, .acquire_id = op->acquire_id, .kind = HF_MUTEX};
     const hf__holder *holder = hf__lock_state_find_holder(state, &contender);
     if (!holder || holder->token != op->token) return HF_LOST;
-    if (b->value && b->token == op->token && b->value->sequence >= op->leader_value->sequence)
+    if (latch_leader->value && latch_leader->token == op->token &&
+        latch_leader->value->sequence >= op->leader_value->sequence)
         return HF_OK;
-    if (!b->value) b->value = malloc(sizeof *b->value);
-    if (!b->value) return HF_NOMEM;
-    *b->value = *op->leader_value;
-    b->token = op->token;
+    if (!latch_leader->value) latch_leader->value = malloc(sizeof *latch_leader->value);
+    if (!latch_leader->value) return HF_NOMEM;
+    *latch_leader->value = *op->leader_value;
+    latch_leader->token = op->token;
     return HF_OK;
 }
 
-static hf_result read_leader_value(const hf__latch_leader *b, const hf__lock_state *state,
-                                   hf__op *op, hf__time now) {
+static hf_result read_leader_value(const hf__latch_leader *latch_leader,
+                                   const hf__lock_state *state, hf__op *op, hf__time now) {
     const hf__holder *holder = state->holders;
-    op->lock_info->held = holder && b->value && b->token == holder->token;
+    op->lock_info->held = holder && latch_leader->value && latch_leader->token == holder->token;
     op->retry_ms = RETRY_MS;
     if (!op->lock_info->held) return HF_NOT_HELD;
     op->lock_info->token = holder->token;
     op->lock_info->remaining_ms = (holder->expires - now) / HF__MS;
     memcpy(op->lock_info->identity.client, holder->contender.client->uuid,
            sizeof op->lock_info->identity.client);
-    *op->leader_value = *b->value;
+    *op->leader_value = *latch_leader->value;
     return HF_OK;
 }
 
-hf_result hf__latch_leader_execute(hf__latch_leader *b, const hf__lock_state *state,
+hf_result hf__latch_leader_execute(hf__latch_leader *latch_leader, const hf__lock_state *state,
                                    const hf__store_client *self, hf__op *op, hf__time now) {
     switch (op->verb) {
     case HF__LATCH_SET:
     case HF__LATCH_COUNT_DOWN:
-    case HF__LATCH_GET: return execute_latch(b, op, now);
-    case HF__PROCLAIM: return set_leader_value(b, state, self, op);
-    case HF__LEADER: return read_leader_value(b, state, op, now);
+    case HF__LATCH_GET: return execute_latch(latch_leader, op, now);
+    case HF__PROCLAIM: return set_leader_value(latch_leader, state, self, op);
+    case HF__LEADER: return read_leader_value(latch_leader, state, op, now);
     default: return HF_UNSUPPORTED;
     }
 }

@@ -371,7 +371,7 @@ MUTATIONS = [
     Mutation(
         "a waiter passes the waiters before it",
         TICKETS,
-        "if (first.ticket < 0 || first.ticket > s->ticket) return true;",
+        "if (first.ticket < 0 || first.ticket > local->ticket) return true;",
         "if (first.ticket < INT64_MAX) return true;",
         ("file_queue", "B08_a_try_does_not*"),
     ),
@@ -399,7 +399,7 @@ MUTATIONS = [
     Mutation(
         "a stopped waiter is never passed over",
         TICKETS,
-        "return now - s->stalled_since >= HF__STALL_LIMIT;",
+        "return now - local->stalled_since >= HF__STALL_LIMIT;",
         "return false;",
         ("file_queue", "B08_a_stopped_first*"),
     ),
@@ -685,7 +685,7 @@ MUTATIONS = [
     Mutation(
         "tickets of the same client are not seen",
         TICKETS,
-        "if (is_behind_ours(l, s)) return",
+        "if (is_behind_ours(l, local)) return",
         "if (l->held) return",
         ("file_kinds", "B08_those_of_one_client*"),
     ),
@@ -978,8 +978,8 @@ MUTATIONS = [
     Mutation(
         "the next holder in memory has the value of the last one",
         "store/memory/latch_leader.c",
-        "b->value && b->token == holder->token;",
-        "b->value;",
+        "latch_leader->value && latch_leader->token == holder->token;",
+        "latch_leader->value;",
         ("conformance", "memory", "B32_who_holds*"),
     ),
     Mutation(
@@ -1069,9 +1069,9 @@ MUTATIONS = [
     Mutation(
         "an outage is tolerated twice for many names",
         "core/multi.c",
-        "return away && !t->try_once && now < hf__after_ms(t->started_at, "
-        "t->multi.core->config.outage_ms);",
-        "return away && !t->try_once && now > 0;",
+        "return away && !m->try_once && now < hf__after_ms(m->started_at, "
+        "m->multi.core->config.outage_ms);",
+        "return away && !m->try_once && now > 0;",
         ("fault_many_names", "B19_an_outage_is_borne_once"),
     ),
     Mutation(
