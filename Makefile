@@ -122,6 +122,12 @@ planted: ## plant bugs in a copy of the sources, one at a time; the tests must f
 	@scripts/deps build test
 	@python3 -B tests/faults/planted/planted.py --source . --work build/planted
 
+compare: BASE ?= HEAD~1
+compare: ## whether code and bytes sent are those of BASE (HEAD~1), for commits that only rename
+	@scripts/deps build compare
+	@scripts/compare-code $(BASE)
+	@scripts/compare-wire $(BASE)
+
 check-planted: ## check that each planted bug still matches the sources; takes a second
 	@scripts/check-planted
 

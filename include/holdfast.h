@@ -594,8 +594,8 @@ typedef struct hf_waiter {
     const char *label;
 } hf_waiter;
 
-/* Who holds a lock. Strings are never NULL; "" means unknown. Allocated by the library; fields are
-   only ever added at the end. */
+/* The state of a lock: its holder and how many wait. Strings are never NULL; "" means unknown.
+   Allocated by the library; fields are only ever added at the end. */
 typedef struct hf_info {
     int32_t held;         /* 0: free; all fields below are zero or "", except those about waiters */
     uint32_t kind;        /* HF_MUTEX, HF_READ, …; with several holders HF_READ or HF_PERMITS */

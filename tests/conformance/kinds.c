@@ -425,7 +425,7 @@ static void F47_close_racing_grants_of_any_kind_leaves_nothing_held(cf *f) {
 
 enum { CAPACITY = 3, CHAOS_ROUNDS = 60 };
 
-/* Who is inside, counted by the threads inside. */
+/* How many threads are inside, by kind. The threads inside count themselves. */
 typedef struct kinds_chaos {
     const char *name;
     atomic_int alone, readers, upgradables, permits;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is inside which lock, as each thread reports it: in memory that all processes of the soak
- * share.
+ * Records of which thread is inside which lock, as each thread reports it. They are in memory that
+ * all processes of the soak share.
  *
  * Each thread has its own slot, and only that thread writes to it. So a process that is stopped or
  * killed does not block the others. A thread that enters writes its record first, and then reads
