@@ -94,8 +94,10 @@ class Loss(Losing, kit.Case):
     def test_without_grace_there_is_no_SIGTERM(self):
         end, result = self.check_stopped_server(None, "--grace", "0")
         self.assertCode(75, result)
-        # Killed in the last moments of the lease, not earlier.
-        self.assertGreater(max(self.times("beat")), end - LEASE / 3)
+        self.assertEqual([], self.times("term"))
+        # Killed at the end of the lease, not at the first renewal that fails. On a busy machine the
+        # client's own deadline is well before `end`: it counts from when the renewal was sent.
+        self.assertGreater(max(self.times("beat")), end - LEASE / 2)
 
     def test_quiet_says_nothing(self):
         self.assertEqual("", self.check_stopped_server(None, "-q")[1].err)
