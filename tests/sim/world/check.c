@@ -148,7 +148,7 @@ static void check_count(sim_world *w, const sim_claim *claim) {
 static void check_denied(sim_world *w, const sim_claim *claim) {
     const hf__session *session = &claim->client->store.session;
     if (!claim->denied_on || session->link != claim->denied_on || session->in_flight) return;
-    if (session->state != HF__READY || session->done_first) return;
+    if (session->state != HF__READY || session->completed.last) return;
     sim_fail(w, claim->name, "client %d was told that it does not hold %s, but still holds it",
              claim->client->slot, sim_names[claim->name]);
 }

@@ -576,7 +576,7 @@ static void close_politely(hf__link *l) {
 }
 
 void hf__link_shut(hf__link *l) {
-    bool quiet = l->state == HF__LINK_UP && !l->session.first && !l->reading && !l->writing;
+    bool quiet = l->state == HF__LINK_UP && !l->session.sent.last && !l->reading && !l->writing;
     if (quiet && l->sent == l->sending.length && !l->session.out.length) close_politely(l);
     hf__session_break(&l->session);
     l->state = HF__LINK_SHUT;
