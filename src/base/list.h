@@ -26,6 +26,9 @@
         type *next, *prev; \
     }
 
+/* The last item; NULL: the list is empty. */
+#define hf__list_last(list, link) ((list)->first ? (list)->first->link.prev : NULL)
+
 /* The item before this one; NULL: it is the first. */
 #define hf__list_prev(list, item, link) ((list)->first == (item) ? NULL : (item)->link.prev)
 

@@ -19,8 +19,8 @@ enum { SEND_BATCH = 16 };
 struct hf__async {
     hf__wait wait;
     hf__timer deadline;
-    /* among those in progress; later `next` among those whose callback is due */
-    hf__async *next, *prev;
+    HF__LINK(hf__async) link; /* among those in progress */
+    hf__async *next;          /* among those whose callback is due */
     hf_acquired_fn *acquired;
     hf_released_fn *released;
     void *arg;
@@ -42,24 +42,19 @@ static hf__async *async_new(void *arg) {
 
 static void link_async(hf_client *c, hf__async *a, hf__time until) {
     a->wait.call.async = true;
-    a->prev = NULL;
-    a->next = c->asyncs;
-    if (a->next) a->next->prev = a;
-    c->asyncs = a;
+    hf__list_append(&c->asyncs, a, link);
     if (until != HF__NEVER) hf__heap_set(&c->async_deadlines, &a->deadline, until);
 }
 
 static void unlink_async(hf_client *c, hf__async *a) {
-    *(a->prev ? &a->prev->next : &c->asyncs) = a->next;
-    if (a->next) a->next->prev = a->prev;
-    a->next = a->prev = NULL;
+    hf__list_remove(&c->asyncs, a, link);
     hf__heap_remove(&c->async_deadlines, &a->deadline);
 }
 
 /* Once the callback runs, the user may free the cancel. So it is no longer watched when the last
    call that uses it has ended. */
 static void unwatch_cancel(hf_client *c, const hf_cancel *cancel) {
-    for (const hf__async *a = c->asyncs; a; a = a->next)
+    for (const hf__async *a = c->asyncs.first; a; a = a->link.next)
         if (a->cancel == cancel) return;
     epoll_ctl(c->cancel_epoll, EPOLL_CTL_DEL, cancel->fd, NULL);
 }
@@ -68,6 +63,7 @@ void hf__async_done(hf_client *c, hf__call *call) {
     hf__async *a = async_of(call);
     unlink_async(c, a);
     if (a->cancel) unwatch_cancel(c, a->cancel);
+    a->next = NULL;
     *(c->callbacks_last ? &c->callbacks_last->next : &c->callbacks_first) = a;
     c->callbacks_last = a;
     pthread_cond_signal(&c->callback_work);
@@ -96,8 +92,8 @@ void hf__async_cancelled(hf_client *c) {
     while (removed && c->cancel_epoll >= 0 && epoll_wait(c->cancel_epoll, &event, 1, 0) == 1) {
         hf_cancel *cancel = event.data.ptr;
         removed = epoll_ctl(c->cancel_epoll, EPOLL_CTL_DEL, cancel->fd, NULL) == 0;
-        for (hf__async *a = c->asyncs, *next; a; a = next) {
-            next = a->next;
+        for (hf__async *a = c->asyncs.first, *next; a; a = next) {
+            next = a->link.next;
             if (a->cancel == cancel && !a->wait.call.done)
                 give_up_async(c, a, HF_CANCELLED, hf__now());
         }
@@ -194,32 +190,34 @@ void hf__callbacks_run(hf_client *c) {
 /* ---- Closing ---- */
 
 void hf__async_close(hf_client *c) {
-    for (hf__async *a = c->asyncs, *next; a; a = next) {
-        next = a->next;
+    for (hf__async *a = c->asyncs.first, *next; a; a = next) {
+        next = a->link.next;
         if (!a->wait.call.done) give_up_async(c, a, HF_CLOSED, hf__now());
     }
 }
 
-static void free_asyncs(hf_client *c, hf__async *list) {
-    for (hf__async *a = list, *next; a; a = next) {
-        next = a->next;
-        if (a->released)
-            hf_unref(a->hold);
-        else if (a->wait.call.done && a->wait.call.result == HF_OK)
-            hf_unref(a->wait.hold);
-        else
-            free_failed(c, &a->wait);
-        free(a);
-    }
+static void free_async(hf_client *c, hf__async *a) {
+    if (a->released)
+        hf_unref(a->hold);
+    else if (a->wait.call.done && a->wait.call.result == HF_OK)
+        hf_unref(a->wait.hold);
+    else
+        free_failed(c, &a->wait);
+    free(a);
 }
 
 void hf__async_forget(hf_client *c) {
     if (pthread_mutex_trylock(&c->mutex) != 0) return; /* not safe to walk: see hf__client_unref */
     pthread_mutex_unlock(&c->mutex);
-    hf__async *under_way = c->asyncs, *finished = c->callbacks_first;
-    c->asyncs = c->callbacks_first = c->callbacks_last = NULL;
-    free_asyncs(c, under_way);
-    free_asyncs(c, finished);
+    for (hf__async *a; (a = c->asyncs.first);) {
+        hf__list_remove(&c->asyncs, a, link);
+        free_async(c, a);
+    }
+    for (hf__async *a; (a = c->callbacks_first);) {
+        c->callbacks_first = a->next;
+        free_async(c, a);
+    }
+    c->callbacks_last = NULL;
 }
 
 /* ---- Starting ---- */

@@ -19,7 +19,7 @@ static hf_hold *user_handle(hf_hold *hold) {
 }
 
 static hf_hold *find_unreported(hf__ownership *ownership) {
-    for (hf_hold *each = ownership->handles; each; each = each->next) {
+    for (hf_hold *each = ownership->handles.first; each; each = each->link.next) {
         hf_hold *hold = user_handle(each);
         if (!hold->lost_reported && hold->on_lost) return hold;
     }
@@ -28,22 +28,20 @@ static hf_hold *find_unreported(hf__ownership *ownership) {
 
 static void set_lost_fds(const hf__ownership *ownership) {
     hf__event_set(ownership->lost_fd);
-    for (hf_hold *each = ownership->handles; each; each = each->next) {
+    for (hf_hold *each = ownership->handles.first; each; each = each->link.next) {
         const hf__bundle *bundle = user_handle(each)->bundle;
         if (bundle) hf__event_set(bundle->lost_fd);
     }
 }
 
 void hf__report_lost(hf_client *c) {
-    while (c->core.lost) {
-        hf__ownership *ownership = c->core.lost;
-        c->core.lost = ownership->next_lost;
+    for (hf__ownership *ownership; (ownership = hf__core_next_lost(&c->core));) {
         set_lost_fds(ownership);
         hf__log_add(&c->log, HF_LOG_WARNING, "lost %s (token %" PRIu64 "): %s",
                     ownership->name ? ownership->name : "a lock", ownership->token,
                     atomic_load(&ownership->lost_reason));
         if (find_unreported(ownership)) {
-            ownership->next_lost = c->lost_to_report;
+            ownership->next = c->lost_to_report;
             c->lost_to_report = ownership;
             pthread_cond_signal(&c->callback_work);
         } else {
@@ -70,7 +68,7 @@ static void run_on_lost(hf_client *c, hf_hold *hold) {
 
 void hf__report_lost_run(hf_client *c) {
     for (hf__ownership *ownership; (ownership = c->lost_to_report);) {
-        c->lost_to_report = ownership->next_lost;
+        c->lost_to_report = ownership->next;
         for (hf_hold *hold; (hold = find_unreported(ownership));) run_on_lost(c, hold);
         hf__ownership_unref(ownership);
     }

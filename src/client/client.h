@@ -30,9 +30,9 @@ struct hf_client {
     hf__log log;
     bool closed;
     bool opening;       /* hf_open is waiting for the first connection */
-    hf__call *up_calls; /* calls that wait for a connection */
+    hf__calls up_calls; /* calls that wait for a connection */
     /* calls that wait until round trips differ from `known_round_trips` */
-    hf__call *round_trip_calls;
+    hf__calls round_trip_calls;
     uint64_t known_round_trips;
 
     /* calls in progress; hf_close waits for them */
@@ -50,7 +50,7 @@ struct hf_client {
         hf__time armed; /* when it wakes by itself */
     } leader;
     hf__wakers wakers;
-    hf__waker *followers;
+    HF__LIST(hf__waker) followers;
 
     /* the background thread: started with the first acquire */
     pthread_t background_thread;
@@ -60,7 +60,7 @@ struct hf_client {
     uint64_t background_pollset; /* pollset_version of the store when it went to sleep */
 
     /* async calls: async.c */
-    hf__async *asyncs;                           /* in progress */
+    HF__LIST(hf__async) asyncs;                  /* in progress */
     hf__async *callbacks_first, *callbacks_last; /* finished, callback not run yet */
     hf__heap async_deadlines;
     int cancel_epoll; /* epoll: the cancels of async calls; -1: none yet */
@@ -68,10 +68,10 @@ struct hf_client {
     unsigned unsent;  /* how many requests that is */
 
     /* latches and leaders: watch.c, latch.c, observe.c */
-    hf__watch *watches;
-    hf__change *changes; /* in progress or waiting for their turn, in order */
+    HF__LIST(hf__watch) watches;
+    HF__LIST(hf__change) changes; /* in progress or waiting for their turn, in order */
     hf__heap observer_timers;
-    hf_observer *observers;
+    HF__LIST(hf_observer) observers;
     hf_observer *changed_first, *changed_last; /* observers whose callback is due */
 
     /* the user's own event loop: loop.c */

@@ -28,7 +28,7 @@ static hf__time retry_delay(uint32_t tries) {
 /* ---- Setting and counting down ---- */
 
 struct hf__change {
-    hf__change *next; /* the one that came later */
+    HF__LINK(hf__change) link;
     const char *name;
     size_t length;
     hf__call turn; /* finished when those before it have ended */
@@ -39,21 +39,19 @@ static bool same_latch(const hf__change *a, const hf__change *b) {
 }
 
 static void leave_turns(hf_client *c, hf__change *me) {
-    hf__change **link = &c->changes, *next = me->next;
-    while (*link != me) link = &(*link)->next;
-    *link = next;
-    while (next && !same_latch(me, next)) next = next->next;
-    for (const hf__change *it = c->changes; next && it != next; it = it->next)
+    hf__change *next = me->link.next;
+    hf__list_remove(&c->changes, me, link);
+    while (next && !same_latch(me, next)) next = next->link.next;
+    for (const hf__change *it = c->changes.first; next && it != next; it = it->link.next)
         if (same_latch(it, next)) return; /* `me` stopped waiting: there are others before `next` */
     if (next && !next->turn.done) hf__call_finish(&c->core, &next->turn, HF_OK, NULL);
 }
 
 static hf_result take_turn(hf_client *c, hf__change *me, hf__time until) {
     bool first = true;
-    hf__change **link = &c->changes;
-    for (; *link; link = &(*link)->next) first = first && !same_latch(*link, me);
-    me->next = NULL;
-    *link = me;
+    for (const hf__change *it = c->changes.first; it; it = it->link.next)
+        first = first && !same_latch(it, me);
+    hf__list_append(&c->changes, me, link);
     if (first || hf__await(c, &me->turn, until, NULL) == HF__DONE) return HF_OK;
     return hf__fail(
         HF_UNREACHABLE,

@@ -34,7 +34,7 @@ struct hf_observer {
     hf__watch watch;
     hf__timer timer;
     hf_client *client;
-    hf_observer *next, *prev; /* among the client's */
+    HF__LINK(hf_observer) link; /* among the client's */
     hf_observer *next_seen;
     hf_leader_fn *fn;
     void *arg;
@@ -186,7 +186,7 @@ void hf__observe_run(hf_client *c) {
 
 void hf__observe_close(hf_client *c) {
     c->changed_first = c->changed_last = NULL;
-    for (hf_observer *o = c->observers; o; o = o->next) {
+    for (hf_observer *o = c->observers.first; o; o = o->link.next) {
         hf__heap_remove(&c->observer_timers, &o->timer);
         hf__watch_end(c, &o->watch);
         if (!o->running && o->state == REPORTING) o->state = WAITING;
@@ -216,9 +216,7 @@ static hf_observer *observer_new(hf_client *c, const char *name, size_t length, 
 
 static void begin_observing(hf_client *c, hf_observer *o) {
     atomic_fetch_add(&c->refs, 1);
-    o->next = c->observers;
-    if (o->next) o->next->prev = o;
-    c->observers = o;
+    hf__list_append(&c->observers, o, link);
     hf__watch_begin(c, &o->watch);
     o->exchange.op.acquire_id = o->watch.watch_id;
     hf__heap_set(&c->observer_timers, &o->timer, hf__now());
@@ -247,8 +245,7 @@ hf_result hf_observe(hf_client *c, const char *name, hf_leader_fn *fn, void *arg
 }
 
 static void unlink_observer(hf_client *c, hf_observer *o) {
-    *(o->prev ? &o->prev->next : &c->observers) = o->next;
-    if (o->next) o->next->prev = o->prev;
+    hf__list_remove(&c->observers, o, link);
     hf__heap_remove(&c->observer_timers, &o->timer);
     hf__watch_end(c, &o->watch);
     unlink_changed(c, o);

@@ -61,19 +61,11 @@ static void take_notifications(hf_client *c, hf__time now) {
 
 /* Wake the threads that wait; queue the callbacks of async calls, in the order of finishing. */
 static void wake_finished(hf_client *c, const hf__waker *self) {
-    hf__call *async = NULL;
-    while (c->core.finished_calls) {
-        hf__call *call = c->core.finished_calls;
-        c->core.finished_calls = call->next;
+    for (hf__call *call; (call = hf__core_next_finished(&c->core));) {
         if (call->async)
-            hf__call_push(&async, call);
+            hf__async_done(c, call);
         else if (call->waker && call->waker != self)
             hf__wake_later(&c->wakers, call->waker);
-    }
-    while (async) {
-        hf__call *call = async;
-        async = call->next;
-        hf__async_done(c, call);
     }
 }
 
@@ -89,8 +81,8 @@ static void process_events(hf_client *c, hf__time now, const hf__waker *self) {
         for (hf__op *op; (op = c->store->table->completed(c->store));)
             if (!hf__exchange_complete(&c->core, op, now)) hf__core_complete(&c->core, op, now);
     } while (hf__core_advance_multi(&c->core, now));
-    if (c->up_calls) finish_up_calls(c);
-    if (c->round_trip_calls) finish_round_trip_calls(c);
+    if (c->up_calls.last) finish_up_calls(c);
+    if (c->round_trip_calls.last) finish_round_trip_calls(c);
     wake_finished(c, self);
     hf__report_lost(c);
 }
@@ -119,7 +111,7 @@ hf__time hf__next_due(const hf_client *c) {
 /* Answers or notifications may arrive that no thread waits for. */
 static bool has_unread_answers(const hf_client *c) {
     return !c->has_leader && !c->awaiting &&
-           (c->asyncs || c->watches || c->store->table->in_flight(c->store));
+           (c->asyncs.first || c->watches.first || c->store->table->in_flight(c->store));
 }
 
 /* The background thread must wake sooner than planned, or read answers that no other thread
@@ -142,7 +134,7 @@ void hf__unlock(hf_client *c) {
     hf__wakes wakes;
     int leader = -1, background = -1;
     /* Otherwise a woken thread could leave before its call is taken from the list. */
-    assert(!c->core.finished_calls);
+    assert(!c->core.finished_calls.last);
     hf__loop_refresh(c);
     hf__wakes_take(&c->wakers, &wakes);
     if (leader_stale(c)) {
@@ -221,15 +213,16 @@ static void lead_polling(hf_client *c, int fd, struct pollfd *fds, int own, hf__
 }
 
 static void join_followers(hf_client *c, hf__waker *w) {
-    w->next = c->followers;
-    w->link = &c->followers;
-    if (w->next) w->next->link = &w->next;
-    c->followers = w;
+    hf__list_append(&c->followers, w, link);
 }
 
-static void leave_followers(hf__waker *w) {
-    *w->link = w->next;
-    if (w->next) w->next->link = w->link;
+static void leave_followers(hf_client *c, hf__waker *w) {
+    hf__list_remove(&c->followers, w, link);
+}
+
+/* The one that fell asleep last is the first to lead: its memory is still in the cache. */
+static void wake_follower(hf_client *c) {
+    if (c->followers.first) hf__wake_later(&c->wakers, hf__list_last(&c->followers, link));
 }
 
 /* Sleep until another thread wakes this one, because its answer is there, or because it must
@@ -239,7 +232,7 @@ static void follow_leader(hf_client *c, hf__waker *w, hf__time until) {
     (void)hf__flush_wakeups(c);
     hf__loop_refresh(c);
     hf__waker_sleep(w, &c->mutex, until);
-    leave_followers(w);
+    leave_followers(c, w);
 }
 
 /* Lead, or follow while watching a cancel. Without a descriptor for wake-ups, check every
@@ -256,7 +249,7 @@ static void lead_or_poll(hf_client *c, hf__waker *w, const hf_cancel *cancel, hf
     } else if (w && fd >= 0) {
         join_followers(c, w);
         poll_unlocked(c, fds, own, until);
-        leave_followers(w);
+        leave_followers(c, w);
     } else {
         poll_unlocked(c, fds, own, until);
     }
@@ -292,16 +285,16 @@ hf__awaited hf__await(hf_client *c, hf__call *call, hf__time until, const hf_can
     call->waker = NULL;
     if (w) hf__waker_put(&c->wakers, w);
     /* Another thread must read on for those that still wait. */
-    if (!c->has_leader && c->followers) hf__wake_later(&c->wakers, c->followers);
+    if (!c->has_leader) wake_follower(c);
     return how;
 }
 
 hf_result hf__await_up(hf_client *c, hf__time until) {
     if (c->closed) return hf__fail_line(HF_CLOSED, NULL);
     hf__call call = {0};
-    hf__call_push(&c->up_calls, &call);
+    hf__calls_push(&c->up_calls, &call);
     if (hf__await(c, &call, until, NULL) == HF__DONE) return hf__call_result(&call);
-    hf__call_unlink(&c->up_calls, &call);
+    hf__calls_remove(&c->up_calls, &call);
     const hf__store *store = c->store;
     hf_result r = c->closed ? HF_CLOSED : store->down_result ? store->down_result : HF_UNREACHABLE;
     return hf__fail_line(r, c->closed ? NULL : store->down_detail);
@@ -311,11 +304,11 @@ bool hf__await_round_trip(hf_client *c, hf__time until, const hf_cancel *cancel)
     if (!c->store->up || c->closed) return false;
     hf__call call = {0};
     uint64_t before = c->store->round_trips;
-    if (!c->round_trip_calls) c->known_round_trips = before;
+    if (!c->round_trip_calls.last) c->known_round_trips = before;
     c->store->wants_round_trip = true;
-    hf__call_push(&c->round_trip_calls, &call);
+    hf__calls_push(&c->round_trip_calls, &call);
     if (hf__await(c, &call, until, cancel) != HF__DONE)
-        hf__call_unlink(&c->round_trip_calls, &call);
+        hf__calls_remove(&c->round_trip_calls, &call);
     return c->store->round_trips != before;
 }
 
@@ -359,7 +352,7 @@ static void background_step(hf_client *c) {
         c->store->table->ready(c->store, fds + 3, count, &c->mutex);
     if (!reads) return;
     c->has_leader = false;
-    if (c->followers) hf__wake_later(&c->wakers, c->followers);
+    wake_follower(c);
 }
 
 static void *background_main(void *arg) {

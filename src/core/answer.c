@@ -50,7 +50,7 @@ static void acquire_rolled_back(hf__entry *e, hf__wait *w, hf__time now) {
         hf__entry_add_pending_leave(e, op->acquire_id, hf__entry_expired_by(e, now, op->lease_ms));
     while (w && op->outcome_unknown && (e->side_id || w->try_once)) {
         hf__wait_finish(w, HF_UNKNOWN_OUTCOME, op->detail ? strdup(op->detail) : NULL);
-        w = e->side_id ? e->head : NULL;
+        w = e->side_id ? e->waits.first : NULL;
     }
     if (!w || e->side_id) return;
     hf__wait_set_acquire_id(w, 0);
@@ -174,7 +174,7 @@ void hf__entry_notify_granted(hf__entry *e, hf__wait *w, const hf__notification 
         hf__entry_step(e, now);
         return;
     }
-    if (e->ownership || e->head != w) return;
+    if (e->ownership || e->waits.first != w) return;
     if (e->busy) {
         if (e->acquirer == w) w->early_grant = *notification;
         return;
@@ -239,15 +239,15 @@ static void renew_answered(hf__entry *e, hf__time now) {
 
 static void finish_export(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
-    hf__call *call = e->exporting;
-    e->exporting = NULL;
-    if (ownership->handles) {
-        hf_hold *hold = ownership->handles;
+    hf__calls exporting = e->exporting;
+    e->exporting = (hf__calls){0};
+    hf_hold *hold = ownership->handles.first;
+    if (hold) {
         atomic_store(&hold->released, true);
         hf__hold_detach(hold);
     }
     hf__ownership_end(ownership, HF__RELEASED, now);
-    hf__calls_finish(e->core, &call, HF_OK, NULL);
+    hf__calls_finish(e->core, &exporting, HF_OK, NULL);
 }
 
 /* An EXPORT that is sent twice takes effect once. If its outcome is unknown, it is repeated as long
@@ -265,7 +265,7 @@ static void export_answered(hf__entry *e, hf__time now) {
         renew_lost(e, now);
     } else if (op->result == HF_UNREACHABLE && op->outcome_unknown) {
         ownership->export_calls = e->exporting; /* there is only one */
-        e->exporting = NULL;
+        e->exporting = (hf__calls){0};
         ownership->verify = true;
         e->next_try_at = now;
     } else {
@@ -285,11 +285,9 @@ static void release_answered(hf__entry *e, hf__time now) {
     if (op->result == HF_UNREACHABLE) {
         e->next_try_at =
             hf__lease_retry_at(now, e->core->config.lease_ms, e->tries++, &e->core->rand);
-        while (e->sent_release_calls) { /* their callers wait for the next try */
-            hf__call *call = e->sent_release_calls;
-            e->sent_release_calls = call->next;
-            hf__call_push(&e->release_calls, call);
-        }
+        /* their callers wait for the next try */
+        for (hf__call *call; (call = hf__calls_pop(&e->sent_release_calls));)
+            hf__calls_push(&e->release_calls, call);
         return;
     }
     hf__entry_clear_outage(e);
@@ -302,7 +300,7 @@ static void release_answered(hf__entry *e, hf__time now) {
                          : r == HF_UNKNOWN_OUTCOME ? RELEASE_UNKNOWN
                                                    : op->detail;
     /* it was counted as released when the user released it */
-    if (e->sent_release_calls && r == HF_LOST) {
+    if (e->sent_release_calls.last && r == HF_LOST) {
         e->core->stats.released--;
         e->core->stats.lost++;
     }

@@ -35,6 +35,7 @@
 #include <stdatomic.h>
 
 #include "base/heap.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "store/store.h"
 
@@ -53,6 +54,9 @@ typedef struct hf__call {
     struct hf__multi *multi;
     char *detail; /* on the heap, freed by the caller; may be NULL */
 } hf__call;
+
+/* Calls, in order. */
+typedef HF__FIFO(hf__call) hf__calls;
 
 /*
  * States of an ownership:
@@ -97,10 +101,10 @@ typedef struct hf__ownership {
     /* the store's lease has expired by then, for any clock within the margin */
     hf__time lapses_at;
     int64_t extend_ms;      /* the longest lease that `extend_calls` want; 0: none */
-    hf__call *extend_calls; /* hf_extend calls that are not part of an operation yet */
-    hf__call *export_calls; /* the hf_export call, until it is sent */
-    hf_hold *handles;
-    struct hf__ownership *next_lost;
+    hf__calls extend_calls; /* hf_extend calls that are not part of an operation yet */
+    hf__calls export_calls; /* the hf_export call, until it is sent */
+    HF__LIST(hf_hold) handles;
+    struct hf__ownership *next; /* in core->lost */
 } hf__ownership;
 
 struct hf_hold {
@@ -112,7 +116,7 @@ struct hf_hold {
     bool lost_reported, in_on_lost; /* on_lost was started; it is running */
     /* the owner that acquired through this handle: readers share an ownership */
     hf__owner owner;
-    hf_hold *next, *prev; /* among the handles of the ownership, until released */
+    HF__LINK(hf_hold) link; /* among the handles of the ownership, until released */
     hf_lost_fn *on_lost;
     void *arg;
     struct hf__bundle *bundle; /* the client's: set in the first handle of a hold of many names */
@@ -126,7 +130,7 @@ struct hf_hold {
 typedef struct hf__wait {
     hf__call call;
     hf__entry *entry;
-    struct hf__wait *next, *prev;
+    HF__LINK(struct hf__wait) link; /* among the waits of the entry */
     hf__owner owner;
     uint64_t acquire_id;      /* 0: no ACQUIRE was sent yet */
     hf__mapped by_acquire_id; /* in core->waits_by_acquire_id, while it has an id */
@@ -159,17 +163,13 @@ struct hf__entry {
     size_t name_length;
     hf__core *core;
     hf__timer timer;
-    hf__wait *head, *tail;
+    HF__LIST(hf__wait) waits; /* in order of arrival */
     hf__ownership *ownership;
 
     hf__entry *name_entry; /* of a side entry: the entry of its name; NULL: this is a name entry */
     union {
-        struct { /* of a name entry: the oldest side entry, and the newest */
-            hf__entry *sides, *last_side;
-        };
-        struct { /* of a side entry */
-            hf__entry *next_side, *prev_side;
-        };
+        HF__LIST(hf__entry) sides; /* of a name entry: in order of age */
+        HF__LINK(hf__entry) side;  /* of a side entry */
     };
     /* the acquire id of everything this side entry sends; 0: this is a name entry */
     uint64_t side_id;
@@ -182,8 +182,8 @@ struct hf__entry {
     hf__op op;                      /* in flight while `busy` */
     hf__next_acquire *next_acquire; /* of `op`; allocated when first needed */
     hf__wait *acquirer;             /* of an ACQUIRE in flight; NULL once it gave up */
-    hf__call *extending;            /* calls that wait for the RENEW in flight */
-    hf__call *exporting;            /* the call that waits for the EXPORT in flight */
+    hf__calls extending;            /* calls that wait for the RENEW in flight */
+    hf__calls exporting;            /* the call that waits for the EXPORT in flight */
     /* of an EXPORT, or of an ACQUIRE that takes over an exported hold */
     hf__exported *exported;
 
@@ -191,8 +191,8 @@ struct hf__entry {
     uint64_t pending_release;
     hf__time pending_release_until; /* expired by then */
     uint64_t pending_release_token; /* of the ownership that `release_calls` release */
-    hf__call *release_calls;        /* releases that wait for an answer */
-    hf__call *sent_release_calls;
+    hf__calls release_calls;        /* releases that wait for an answer */
+    hf__calls sent_release_calls;
 
     hf__time held_since;         /* when the request for the last grant was sent */
     hf__time late_acquire_until; /* an ACQUIRE of ours may arrive late, until then */
@@ -231,10 +231,10 @@ struct hf__core {
     size_t queued_waits; /* waits that are in the store's queue */
     uint64_t link;       /* the store's connection as the core knows it; 0: down */
     bool closing;
-    hf__call *close_call;          /* finished when no entry is left */
-    hf__call *finished_calls;      /* to be woken by the client */
-    struct hf__multi *multi_ready; /* every part that they began is answered */
-    hf__ownership *lost;           /* to be reported by the client */
+    hf__call *close_call;                   /* finished when no entry is left */
+    hf__calls finished_calls;               /* to be woken by the client */
+    HF__FIFO(struct hf__multi) multi_ready; /* every part that they began is answered */
+    HF__FIFO(hf__ownership) lost;           /* to be reported by the client */
     hf_stats stats;
 };
 
@@ -302,6 +302,12 @@ bool hf__core_advance_multi(hf__core *core, hf__time now);
 void hf__core_tick(hf__core *core, hf__time now);
 hf__time hf__core_due(const hf__core *core);
 
+/* The next call that is finished, for the client to wake; NULL: none is left. */
+hf__call *hf__core_next_finished(hf__core *core);
+
+/* The next lost ownership, for the client to report and to unref; NULL: none is left. */
+hf__ownership *hf__core_next_lost(hf__core *core);
+
 /* ---- Between the files of the core ---- */
 
 void hf__entry_step(hf__entry *entry, hf__time now);
@@ -335,10 +341,11 @@ void hf__entry_dequeue(hf__wait *wait, hf__time now);
    chain. */
 hf__op *hf__entry_prepare_acquire(hf__entry *entry, hf__op *next_in_multi, hf__time now);
 void hf__multi_part_done(struct hf__multi *multi);
-void hf__call_push(hf__call **list, hf__call *call);
-void hf__call_unlink(hf__call **list, hf__call *call); /* does nothing if it is not in the list */
+void hf__calls_push(hf__calls *calls, hf__call *call);
+hf__call *hf__calls_pop(hf__calls *calls);                     /* NULL: there is none */
+void hf__calls_remove(hf__calls *calls, const hf__call *call); /* if it is one of them */
 void hf__call_finish(hf__core *core, hf__call *call, hf_result result, char *detail);
-void hf__calls_finish(hf__core *core, hf__call **list, hf_result result, const char *detail);
+void hf__calls_finish(hf__core *core, hf__calls *calls, hf_result result, const char *detail);
 
 /* ---- Side entries (side_entries.c) ---- */
 

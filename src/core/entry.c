@@ -102,7 +102,7 @@ static bool late_acquire_may_be_queued(const hf__entry *e, hf__time now) {
 }
 
 static void prepare_acquire(hf__entry *e, hf__time now) {
-    hf__wait *w = e->head;
+    hf__wait *w = e->waits.first;
     begin_acquire(e, w);
     e->op.owner = w->owner;
     e->op.count = 1;
@@ -138,7 +138,7 @@ hf__op *hf__entry_prepare_acquire(hf__entry *e, hf__op *next_in_multi, hf__time 
 
 /* The next waiter's ACQUIRE goes along with the release, in one step. */
 static void add_next_acquire(hf__entry *e, hf__time now) {
-    hf__wait *w = e->head;
+    hf__wait *w = e->waits.first;
     e->op.next_acquire = NULL;
     if (e->side_id || e->core->store->needs_claim) return;
     if (!e->core->store->can_hand_off || !w || w->acquire_id || w->try_once || now >= w->until)
@@ -159,7 +159,7 @@ static void send_renew(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
     e->op.owner = ownership->owner;
     /* a RENEW of a lower kind would give the upgrade up */
-    bool upgrading = e->head && e->head->upgrade;
+    bool upgrading = e->waits.first && e->waits.first->upgrade;
     e->op.kind = upgrading ? HF_WRITE : ownership->kind;
     e->op.upgrade = upgrading;
     e->op.upgrades = ownership->upgrades;
@@ -173,7 +173,7 @@ static void send_renew(hf__entry *e, hf__time now) {
     ownership->verify = false;
     ownership->extend_ms = 0;
     e->extending = ownership->extend_calls;
-    ownership->extend_calls = NULL;
+    ownership->extend_calls = (hf__calls){0};
     send_op(e, HF__RENEW, ownership->acquire_id, now);
 }
 
@@ -186,7 +186,7 @@ static void send_export(hf__entry *e, hf__time now) {
     e->op.lease_ms = ownership->lease_ms;
     e->op.not_after = hf__after_ms(now, e->core->config.command_timeout_ms);
     e->exporting = ownership->export_calls;
-    ownership->export_calls = NULL;
+    ownership->export_calls = (hf__calls){0};
     prepare_op(e, HF__EXPORT, ownership->acquire_id);
     e->op.exported = e->exported;
     e->core->store->table->submit(e->core->store, &e->op, now);
@@ -194,7 +194,7 @@ static void send_export(hf__entry *e, hf__time now) {
 
 static void send_release(hf__entry *e, hf__time now) {
     e->sent_release_calls = e->release_calls;
-    e->release_calls = NULL;
+    e->release_calls = (hf__calls){0};
     e->op.kind = e->kind;
     e->op.upgrade = false;
     e->op.lease_ms = e->core->config.lease_ms;
@@ -203,15 +203,15 @@ static void send_release(hf__entry *e, hf__time now) {
     e->op.expired_by = e->pending_release_until;
     e->op.leave_queue = e->pending_release_queued || late_acquire_may_be_queued(e, now);
     /* Only if a caller waits for the result. The next waiter then sends its own ACQUIRE. */
-    bool retried = e->sent_release_calls && e->release_unknown;
-    bool exact = e->sent_release_calls && e->op.tombstone_until && !e->side_id;
+    bool retried = e->sent_release_calls.last && e->release_unknown;
+    bool exact = e->sent_release_calls.last && e->op.tombstone_until && !e->side_id;
     if (!retried && !exact) add_next_acquire(e, now);
     prepare_op(e, HF__RELEASE, e->pending_release);
     e->op.retried = retried;
     e->op.exact_token = exact;
     e->op.token = e->pending_release_token;
     hf__entry *next = e->side_id && !retried ? hf__sides_next_acquire(e->name_entry) : NULL;
-    if (next && now >= next->next_try_at && now < next->head->until) {
+    if (next && now >= next->next_try_at && now < next->waits.first->until) {
         e->op.next_acquire_op = hf__entry_prepare_acquire(next, NULL, now);
         next->sent_with_release = true;
     }
@@ -224,7 +224,7 @@ static void acquire_or_defer(hf__entry *e, hf__time now) {
     if (e->side_id) hf__side_set_deferred(e, defer);
     if (defer) {
         hf__entry_clear_outage(e);
-        e->known_busy = e->head->contended = true;
+        e->known_busy = e->waits.first->contended = true;
     } else {
         send_acquire(e, now);
     }
@@ -239,21 +239,21 @@ static bool has_unposted_state(const hf__ownership *ownership) {
 static bool renew_wanted(const hf__entry *e, hf__time now) {
     const hf__ownership *ownership = e->ownership;
     if (!ownership) return false;
-    if (ownership->extend_calls || now >= ownership->renew_at) return true;
+    if (ownership->extend_calls.last || now >= ownership->renew_at) return true;
     return has_unposted_state(ownership) && now >= e->next_try_at;
 }
 
 static void send_next_op(hf__entry *e, hf__time now) {
     if (e->release_requested && now >= e->next_try_at)
         send_release(e, now);
-    else if (e->ownership && e->ownership->export_calls)
+    else if (e->ownership && e->ownership->export_calls.last)
         send_export(e, now);
     else if (renew_wanted(e, now))
         send_renew(e, now);
-    else if (e->head && now < e->head->until && !e->ownership == !e->head->upgrade &&
-             !e->release_requested) {
+    else if (e->waits.first && now < e->waits.first->until &&
+             !e->ownership == !e->waits.first->upgrade && !e->release_requested) {
         if (now >= e->next_try_at) acquire_or_defer(e, now);
-    } else if (e->pending_release && !e->ownership && !(e->side_id && e->head) &&
+    } else if (e->pending_release && !e->ownership && !(e->side_id && e->waits.first) &&
                now >= e->next_try_at)
         send_release(e, now); /* not while waits of the side entry may still use its id */
 }
@@ -267,17 +267,18 @@ static hf__time next_due(const hf__entry *e) {
         due = hf__sooner(due, atomic_load(&e->ownership->deadline));
         if (may_send) due = hf__sooner(due, e->ownership->renew_at);
         if (may_send && has_unposted_state(e->ownership)) due = hf__sooner(due, e->next_try_at);
-        if (may_send && e->head && e->head->upgrade) due = hf__sooner(due, e->next_try_at);
+        if (may_send && e->waits.first && e->waits.first->upgrade)
+            due = hf__sooner(due, e->next_try_at);
     } else if (may_send && !e->deferred &&
-               ((e->head && e->next_try_at < e->head->until) || e->pending_release)) {
+               ((e->waits.first && e->next_try_at < e->waits.first->until) || e->pending_release)) {
         due = hf__sooner(due, e->next_try_at);
     }
     return hf__sooner(due, pending_release_expires_at(e));
 }
 
 bool hf__entry_idle(const hf__entry *e) {
-    return !e->busy && !e->head && !e->ownership && !e->pending_release && !e->release_calls &&
-           (e->name_entry || !e->sides);
+    return !e->busy && !e->waits.first && !e->ownership && !e->pending_release &&
+           !e->release_calls.last && (e->name_entry || !e->sides.first);
 }
 
 bool hf__entry_reserve_export(hf__entry *e) {
@@ -322,7 +323,8 @@ static void fail_disconnected(hf__entry *e, hf__time now) {
 }
 
 bool hf__entry_admit(hf__entry *e, hf__time now) {
-    if (!e->core->link || e->busy || now < e->next_try_at || now >= e->head->until) return false;
+    if (!e->core->link || e->busy || now < e->next_try_at || now >= e->waits.first->until)
+        return false;
     send_acquire(e, now);
     hf__heap_set(&e->core->timers, &e->timer, next_due(e));
     return true;

@@ -33,8 +33,8 @@ static void count_wait(hf__core *core, const hf__wait *w, hf__time now) {
    queue, which may be long, is not searched. */
 static void join_others(hf__entry *e, hf__time now) {
     if (e->ownership->kind != HF_READ && !e->ownership->owner.logical) return;
-    for (hf__wait *w = e->head, *next; w; w = next) {
-        next = w->next;
+    for (hf__wait *w = e->waits.first, *next; w; w = next) {
+        next = w->link.next;
         hf__ownership *ownership = e->ownership;
         if (ownership->kind != HF_READ && !hf__owner_same(w->owner, ownership->owner)) continue;
         if ((w->flags | ownership->flags) & HF_NOT_REENTRANT)

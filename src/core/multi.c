@@ -300,14 +300,13 @@ void hf__core_release_all_unwait(hf__multi_release *release, hf_hold *const *hol
 
 void hf__multi_part_done(hf__multi *m) {
     if (--m->pending) return;
-    m->next = m->core->multi_ready;
-    m->core->multi_ready = m;
+    hf__fifo_push(&m->core->multi_ready, m);
 }
 
 bool hf__core_advance_multi(hf__core *core, hf__time now) {
-    bool some = core->multi_ready != NULL;
-    for (hf__multi *m; (m = core->multi_ready);) {
-        core->multi_ready = m->next;
+    bool some = core->multi_ready.last;
+    for (hf__multi *m; (m = hf__fifo_first(&core->multi_ready));) {
+        hf__fifo_shift(&core->multi_ready);
         if (m->is_acquire)
             advance_acquire((hf__multi_acquire *)m, now);
         else

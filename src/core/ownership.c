@@ -42,20 +42,13 @@ hf_hold *hf__hold_new(hf_lost_fn *on_lost, void *arg) {
 
 void hf__hold_attach(hf_hold *hold, hf__ownership *ownership) {
     hold->ownership = hf__ownership_ref(ownership);
-    hold->next = ownership->handles;
-    if (hold->next) hold->next->prev = hold;
-    ownership->handles = hold;
+    hf__list_append(&ownership->handles, hold, link);
     ownership->count++;
 }
 
 /* The reference to the ownership stays: a released handle still knows its token. */
 void hf__hold_detach(hf_hold *hold) {
-    if (hold->prev)
-        hold->prev->next = hold->next;
-    else
-        hold->ownership->handles = hold->next;
-    if (hold->next) hold->next->prev = hold->prev;
-    hold->next = hold->prev = NULL;
+    hf__list_remove(&hold->ownership->handles, hold, link);
     hold->ownership->count--;
 }
 
@@ -96,7 +89,7 @@ void hf__ownership_lose(hf__ownership *ownership, const char *why, hf__time now)
     ownership->name = strndup(ownership->entry->mapped.key, ownership->entry->name_length);
     core->stats.lost++;
     HF__PROBE3(lost, ownership->entry->mapped.key, atomic_load(&ownership->token), why);
-    ownership->next_lost = core->lost;
-    core->lost = hf__ownership_ref(ownership);
+    hf__ownership_ref(ownership);
+    hf__fifo_push(&core->lost, ownership);
     hf__ownership_end(ownership, HF__LOST, now);
 }

@@ -78,15 +78,7 @@ void hf__wait_set_queued(hf__wait *w, hf__time until) {
 
 static void unlink_wait(hf__wait *w) {
     hf__entry *e = w->entry;
-    if (w->prev)
-        w->prev->next = w->next;
-    else
-        e->head = w->next;
-    if (w->next)
-        w->next->prev = w->prev;
-    else
-        e->tail = w->prev;
-    w->next = w->prev = NULL;
+    hf__list_remove(&e->waits, w, link);
     e->core->stats.waiting--;
 }
 
@@ -132,8 +124,8 @@ void hf__wait_undo(hf__wait *w) {
 }
 
 void hf__entry_finish_upgrades(hf__entry *e, hf_result result, const char *detail) {
-    for (hf__wait *w = e->head, *next; w; w = next) {
-        next = w->next;
+    for (hf__wait *w = e->waits.first, *next; w; w = next) {
+        next = w->link.next;
         if (w->upgrade) hf__wait_finish(w, result, detail ? strdup(detail) : NULL);
     }
 }
@@ -161,7 +153,7 @@ static hf_result result_of_wait(const hf__wait *w, hf_result why, bool acquiring
     if (w->outcome_unknown || (acquiring && (e->outage_since || !e->known_busy)))
         return HF_UNKNOWN_OUTCOME;
     bool others = e->known_busy || e->ownership || e->deferred ||
-                  e->head != w || /* held it, or came before */
+                  e->waits.first != w || /* held it, or came before */
                   (e->busy && e->acquirer != w);
     if (!e->outage_since && (others || w->answered_late)) return HF_TIMEOUT;
     /* the lock may have been handed to it meanwhile */
@@ -203,13 +195,13 @@ void hf__wait_give_up(hf__wait *w, hf_result why, hf__time now) {
 /* Waits end when the store has been silent for too long, counted for each from its own start. Waits
    behind a hold of this client do not wait for the store. */
 bool hf__entry_awaits_store(const hf__entry *e) {
-    return e->head && (!e->ownership || e->head->upgrade);
+    return e->waits.first && (!e->ownership || e->waits.first->upgrade);
 }
 
 void hf__entry_fail_outage_waits(hf__entry *e, hf__time now) {
     if (!e->outage_since || !hf__entry_awaits_store(e)) return;
-    for (hf__wait *w = e->head, *next; w; w = next) {
-        next = w->next;
+    for (hf__wait *w = e->waits.first, *next; w; w = next) {
+        next = w->link.next;
         /* try_once waits for an answer in flight, but not for a store that is away. */
         bool at_once = w->try_once && !w->outcome_unknown && !(e->busy && e->acquirer == w);
         hf__time patience = at_once ? 0 : e->core->config.outage_ms * HF__MS;
@@ -220,5 +212,6 @@ void hf__entry_fail_outage_waits(hf__entry *e, hf__time now) {
 
 hf__time hf__entry_outage_due(const hf__entry *e) {
     if (!e->outage_since || !hf__entry_awaits_store(e)) return HF__NEVER;
-    return hf__later(e->outage_since, e->head->started_at) + e->core->config.outage_ms * HF__MS;
+    return hf__later(e->outage_since, e->waits.first->started_at) +
+           e->core->config.outage_ms * HF__MS;
 }

@@ -32,9 +32,7 @@ void kit_wait_fini(kit_wait *w) {
 }
 
 void kit_collect(hf__core *core, hf__time now) {
-    while (core->finished_calls) {
-        hf__call *call = core->finished_calls;
-        core->finished_calls = call->next;
+    for (hf__call *call; (call = hf__core_next_finished(core));) {
         kit_outcome *o = call->waker;
         T_CHECK(call->done);
         T_CHECK(o->times == 0);
@@ -49,9 +47,7 @@ void kit_collect(hf__core *core, hf__time now) {
 
 int kit_take_lost(hf__core *core) {
     int count = 0;
-    for (; core->lost; count++) {
-        hf__ownership *ownership = core->lost;
-        core->lost = ownership->next_lost;
+    for (hf__ownership *ownership; (ownership = hf__core_next_lost(core)); count++) {
         hf__ownership_unref(ownership);
     }
     return count;

@@ -320,7 +320,7 @@ static bool client_knows(const struct client *c, const char *name, uint64_t acqu
     if (e->ownership && e->ownership->acquire_id == acquire_id) return true;
     if (e->pending_release >= acquire_id || (e->busy && e->op.acquire_id >= acquire_id))
         return true;
-    for (const hf__wait *it = e->head; it; it = it->next)
+    for (const hf__wait *it = e->waits.first; it; it = it->link.next)
         if (it->acquire_id == acquire_id) return true;
     return false;
 }
@@ -627,7 +627,7 @@ static void check_end(struct world *w, bool closed) {
         CHECK(w, c->core.stats.held == 0);
         CHECK(w, c->core.stats.waiting == 0);
         CHECK(w, c->core.timers.root == NULL);
-        CHECK(w, !c->core.lost && !c->core.finished_calls);
+        CHECK(w, !c->core.lost.last && !c->core.finished_calls.last);
         hf__core_fini(&c->core);
     }
     for (size_t i = 0; i < WAITS; i++) CHECK(w, !w->wait_used[i]);

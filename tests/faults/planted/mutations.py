@@ -1399,7 +1399,7 @@ MUTATIONS = [
         "core/core.c",
         "if (notification->matches(core->store, e->mapped.key, e->name_length)) recheck_entry(e, "
         "now);",
-        "if (notification->matches(core->store, e->mapped.key, e->name_length) && e->head)\n"
+        "if (notification->matches(core->store, e->mapped.key, e->name_length) && e->waits.first)\n"
         "            recheck_entry(e, now);",
         ("cluster_failing", "F31_a_hold_that_a_failover_lost*"),
     ),
@@ -1435,8 +1435,8 @@ MUTATIONS = [
         "export: the exporting client still holds the lock",
         ANSWER,
         "    hf__ownership_end(ownership, HF__RELEASED, now);\n"
-        "    hf__calls_finish(e->core, &call, HF_OK, NULL);",
-        "    hf__calls_finish(e->core, &call, HF_OK, NULL);",
+        "    hf__calls_finish(e->core, &exporting, HF_OK, NULL);",
+        "    hf__calls_finish(e->core, &exporting, HF_OK, NULL);",
         ("conformance", "redis", "B34_what_left*"),
     ),
     Mutation(

@@ -167,10 +167,10 @@ BUGS = [
         "HF__MS);]]",
         "e->next_try_at = HF__NEVER;"),
     Bug("the last caller of a client is served first", CORE,
-        "[[w->prev = e->tail;\n    w->next = NULL;\n    if (e->tail)\n        e->tail->next = w;\n"
-        "    else\n        e->head = w;\n    e->tail = w;]]",
-        "w->prev = NULL; w->next = e->head; if (e->head) e->head->prev = w; else e->tail = w;"
-        " e->head = w;"),
+        "[[hf__list_append(&e->waits, w, link);]]",
+        "hf__list_append(&e->waits, w, link); while (e->waits.first != w) {"
+        " hf__wait *first = e->waits.first; hf__list_remove(&e->waits, first, link);"
+        " hf__list_append(&e->waits, first, link); }"),
     Bug("a release is not sent", ENTRY,
         "if (e->release_requested && now >= e->next_try_at)\n        [[send_release(e, now);]]",
         "hf__calls_finish(e->core, &e->release_calls, HF_OK, NULL); "

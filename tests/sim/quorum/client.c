@@ -192,10 +192,8 @@ static void process_client(ring_client *c, hf__time now) {
         hf__core_notify(&c->core, &notification, now);
     for (hf__op *op; (op = c->store->table->completed(c->store));)
         hf__core_complete(&c->core, op, now);
-    c->core.finished_calls = NULL;
-    while (c->core.lost) {
-        hf__ownership *ownership = c->core.lost;
-        c->core.lost = ownership->next_lost;
+    c->core.finished_calls = (hf__calls){0};
+    for (hf__ownership *ownership; (ownership = hf__core_next_lost(&c->core));) {
         hf__ownership_unref(ownership);
     }
 }

@@ -225,7 +225,7 @@ void sim_caller_release_closed(sim_client *c, sim_hold *h, hf__time now) {
     hf__core_release(&c->core, h->hold, &call, now);
     SIM_CHECK(c->world, h->name, call.done);
     SIM_CHECK(c->world, h->name, call.result == HF_CLOSED || call.result == HF_LOST);
-    c->core.finished_calls = NULL;
+    c->core.finished_calls = (hf__calls){0};
     free(call.detail);
     sim_caller_drop_hold(h);
 }

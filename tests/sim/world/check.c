@@ -366,7 +366,7 @@ bool sim_check_known(const sim_client *c, int name, uint64_t acquire_id) {
     if (e->busy && (e->op.acquire_id >= acquire_id ||
                     (e->op.next_acquire && e->op.next_acquire->acquire_id >= acquire_id)))
         return true;
-    for (const hf__wait *wait = e->head; wait; wait = wait->next)
+    for (const hf__wait *wait = e->waits.first; wait; wait = wait->link.next)
         if (wait->acquire_id == acquire_id) return true;
     return false;
 }

@@ -146,7 +146,7 @@ void sim_kinds_entered(sim_world *w, sim_claim *claim) {
 }
 
 static bool had_it(const hf__ownership *ownership, const hf_hold *hold) {
-    for (const hf_hold *h = ownership->handles; h; h = h->next)
+    for (const hf_hold *h = ownership->handles.first; h; h = h->link.next)
         if (h != hold && hf__owner_same(h->owner, hold->owner)) return true;
     return false;
 }
@@ -194,7 +194,7 @@ void sim_kinds_downgraded(sim_world *w, const sim_caller *t) {
     const hf__ownership *ownership = t->hold->hold->ownership;
     const sim_client *c = t->client;
     sim_holding holding;
-    if (t->call.result != HF_OK || !ownership->entry || ownership->entry->head ||
+    if (t->call.result != HF_OK || !ownership->entry || ownership->entry->waits.first ||
         ownership->entry->busy)
         return;
     if (ownership->kind == HF_WRITE || w->checks.stepped) return;
@@ -525,8 +525,8 @@ static bool client_knows(const sim_client *c, int name, uint64_t acquire_id, boo
 static void check_noticed(sim_world *w, int name, const sim_client *c, const sim_holder *h) {
     const hf__entry *e =
         h->side ? sim_client_side(c, name, h->acquire_id) : sim_client_entry(c, name);
-    if (!e || !e->head || e->head->acquire_id != h->acquire_id) return;
-    if (e->ownership && !(h->kind == 'g' && e->head->upgrade)) return;
+    if (!e || !e->waits.first || e->waits.first->acquire_id != h->acquire_id) return;
+    if (e->ownership && !(h->kind == 'g' && e->waits.first->upgrade)) return;
     if (w->now > sim_queue_notice_by(w, c, h->since))
         sim_fail(w, name, "client %d waits for %s, but does not notice that it was granted",
                  c->slot, sim_names[name]);
@@ -550,7 +550,7 @@ static void check_holders(sim_world *w, int name) {
 /* Returns true if an upgrade is queued that no caller waits for any more. */
 static bool is_abandoned(const sim_world *w, const hf__entry *e, const sim_waiter *s) {
     if (s->kind != 'g' || !w->plan.fair || !e || !e->ownership) return false;
-    return !e->busy && !e->ownership->verify && !(e->head && e->head->upgrade);
+    return !e->busy && !e->ownership->verify && !(e->waits.first && e->waits.first->upgrade);
 }
 
 static void check_queue(sim_world *w, int name) {
