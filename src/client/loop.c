@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/async.h"
+#include "client/callbacks.h"
 
 /* How often to check, if there is no descriptor to watch the store with. */
 #define POLL_INTERVAL (10 * HF__MS)

@@ -23,6 +23,7 @@
 
 #include "base/thread.h"
 #include "client/async.h"
+#include "client/callbacks.h"
 #include "client/exchange.h"
 #include "client/loop.h"
 #include "client/observe.h"
@@ -40,14 +41,14 @@
 static void finish_up_calls(hf_client *c) {
     const hf__store *store = c->store;
     if (store->up)
-        hf__calls_finish(&c->core, &c->up_calls, HF_OK, NULL);
+        hf__calls_finish(c->core, &c->up_calls, HF_OK, NULL);
     else if (c->opening && store->down_result)
-        hf__calls_finish(&c->core, &c->up_calls, store->down_result, store->down_detail);
+        hf__calls_finish(c->core, &c->up_calls, store->down_result, store->down_detail);
 }
 
 static void finish_round_trip_calls(hf_client *c) {
     if (c->store->round_trips == c->known_round_trips && c->store->up && !c->closed) return;
-    hf__calls_finish(&c->core, &c->round_trip_calls, HF_OK, NULL);
+    hf__calls_finish(c->core, &c->round_trip_calls, HF_OK, NULL);
 }
 
 static void take_notifications(hf_client *c, hf__time now) {
@@ -55,13 +56,13 @@ static void take_notifications(hf_client *c, hf__time now) {
     if (!c->store->table->next_notification) return;
     while (c->store->table->next_notification(c->store, &notification)) {
         hf__watch_notify(c, &notification);
-        hf__core_notify(&c->core, &notification, now);
+        hf__core_notify(c->core, &notification, now);
     }
 }
 
 /* Wake the threads that wait; queue the callbacks of async calls, in the order of finishing. */
 static void wake_finished(hf_client *c, const hf__waker *self) {
-    for (hf__call *call; (call = hf__core_next_finished(&c->core));) {
+    for (hf__call *call; (call = hf__core_next_finished(c->core));) {
         if (call->async)
             hf__async_done(c, call);
         else if (call->waker && call->waker != self)
@@ -70,17 +71,17 @@ static void wake_finished(hf_client *c, const hf__waker *self) {
 }
 
 static void process_events(hf_client *c, hf__time now, const hf__waker *self) {
-    hf__core_tick(&c->core, now);
+    hf__core_tick(c->core, now);
     hf__async_expire(c, now);
     hf__observe_tick(c, now);
     c->store->table->tick(c->store, now);
-    hf__core_link_changed(&c->core, now);
+    hf__core_link_changed(c->core, now);
     take_notifications(c, now);
     now = hf__now(); /* a store may have answered at once, and slowly */
     do {
         for (hf__op *op; (op = c->store->table->completed(c->store));)
-            if (!hf__exchange_complete(&c->core, op, now)) hf__core_complete(&c->core, op, now);
-    } while (hf__core_advance_multi(&c->core, now));
+            if (!hf__exchange_complete(c, op, now)) hf__core_complete(c->core, op, now);
+    } while (hf__core_advance_multi(c->core, now));
     if (c->up_calls.last) finish_up_calls(c);
     if (c->round_trip_calls.last) finish_round_trip_calls(c);
     wake_finished(c, self);
@@ -102,7 +103,7 @@ hf__time hf__run_once(hf_client *c, const hf__waker *self) {
 }
 
 hf__time hf__next_due(const hf_client *c) {
-    hf__time due = hf__sooner(hf__core_due(&c->core), c->store->table->due(c->store));
+    hf__time due = hf__sooner(hf__core_due(c->core), c->store->table->due(c->store));
     if (c->send_by) due = hf__sooner(due, c->send_by);
     due = hf__sooner(due, hf__heap_due(&c->observer_timers));
     return hf__sooner(due, hf__heap_due(&c->async_deadlines));
@@ -134,7 +135,7 @@ void hf__unlock(hf_client *c) {
     hf__wakes wakes;
     int leader = -1, background = -1;
     /* Otherwise a woken thread could leave before its call is taken from the list. */
-    assert(!c->core.finished_calls.last);
+    assert(!hf__core_has_finished(c->core));
     hf__loop_refresh(c);
     hf__wakes_take(&c->wakers, &wakes);
     if (leader_stale(c)) {
@@ -185,12 +186,16 @@ static void arm_leader(hf_client *c, int fd, hf__time until) {
     c->leader.armed = until;
 }
 
+static bool expects_notifications(const hf_client *c) {
+    return hf__core_queued(c->core) || c->watches.first;
+}
+
 /* A thread that waits for an answer only, as most do, can read without poll. Not while waits are
    queued: their notifications arrive in another way. */
 static bool lead_blocking_read(hf_client *c, const hf__waker *w, hf__time now, hf__time until) {
-    hf__time answered = hf__after_ms(now, c->core.config.command_timeout_ms);
+    hf__time answered = hf__command_until(c, now);
     bool background = c->background_runs && !pthread_equal(c->background_thread, pthread_self());
-    if (!background || c->core.queued_waits || until < answered - SLACK) return false;
+    if (!background || expects_notifications(c) || until < answered - SLACK) return false;
     c->has_leader = c->blocking_read = true;
     (void)hf__flush_wakeups(c);
     bool done = (w && w->set) || c->store->table->read_blocking(c->store, &c->mutex);

@@ -8,7 +8,7 @@
  * request for each that is served. When a mutex is requested, all deferred waits acquire at once,
  * because its position is behind theirs.
  */
-#include "core/core.h"
+#include "core/core_internal.h"
 
 #define ADMIT_MAX 1024
 

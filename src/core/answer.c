@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/probe.h"
-#include "core/entry.h"
+#include "core/core_internal.h"
 #include "core/lease.h"
 
 /* How far our clock and the store's may drift apart over the times that we send it. */
@@ -241,10 +241,10 @@ static void finish_export(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
     hf__calls exporting = e->exporting;
     e->exporting = (hf__calls){0};
-    hf_hold *hold = ownership->handles.first;
-    if (hold) {
-        atomic_store(&hold->released, true);
-        hf__hold_detach(hold);
+    hf__handle *handle = ownership->handles.first;
+    if (handle) {
+        atomic_store(&handle->released, true);
+        hf__handle_detach(handle);
     }
     hf__ownership_end(ownership, HF__RELEASED, now);
     hf__calls_finish(e->core, &exporting, HF_OK, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The front of the core: requests of callers and events, each passed to the entry it concerns. */
-#include "core/entry.h"
+#include "core/core_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +18,12 @@ void hf__core_init(hf__core *core, hf__store *store, const hf__core_config *conf
     core->link = store->up ? store->link : 0;
 }
 
+hf__core *hf__core_new(hf__store *store, const hf__core_config *config, uint64_t seed) {
+    hf__core *core = malloc(sizeof *core);
+    if (core) hf__core_init(core, store, config, seed);
+    return core;
+}
+
 void hf__core_fini(hf__core *core) {
     for (hf__mapped *m; (m = hf__map_next(&core->entries, NULL));) {
         hf__entry *e = entry_of(m, mapped);
@@ -27,6 +33,11 @@ void hf__core_fini(hf__core *core) {
     }
     hf__map_fini(&core->entries);
     hf__map_fini(&core->waits_by_acquire_id);
+}
+
+void hf__core_free(hf__core *core) {
+    if (core) hf__core_fini(core);
+    free(core);
 }
 
 /* ---- Calls ---- */
@@ -216,15 +227,21 @@ hf__time hf__wait_until(const hf__core *core, const hf__wait *w) {
     return w->try_once ? hf__after_ms(w->started_at, core->config.command_timeout_ms) : w->until;
 }
 
+/* The ownership has ended: say why. */
+static void refuse_ended(hf__core *core, const hf__ownership *ownership, hf__call *call) {
+    const char *why = atomic_load(&ownership->lost_reason);
+    hf__call_finish(core, call, hf__ownership_end_result(ownership), why ? strdup(why) : NULL);
+}
+
 /* ---- Releasing ---- */
 
-void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time now) {
-    hf__ownership *ownership = hold->ownership;
+void hf__core_release(hf__core *core, hf__handle *handle, hf__call *call, hf__time now) {
+    hf__ownership *ownership = handle->ownership;
     hf__entry *e = ownership->entry;
     if (e) hf__entry_expire(e, now);
-    hold->release_entry = e;
-    atomic_store(&hold->released, true);
-    hf__hold_detach(hold);
+    atomic_store(&handle->released, true);
+    hf__handle_detach(handle);
+    handle->release_entry = e;
     if (ownership->entry && ownership->count > 0) {
         if (call) hf__call_finish(core, call, HF_OK, NULL);
     } else if (ownership->entry) {
@@ -235,17 +252,15 @@ void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time no
         e->pending_release_token = atomic_load(&ownership->token);
         if (call) hf__calls_push(&e->release_calls, call);
     } else if (call) {
-        hf_result r = atomic_load(&ownership->state) == HF__ENDED ? HF_CLOSED : HF_LOST;
-        const char *why = atomic_load(&ownership->lost_reason);
-        hf__call_finish(core, call, r, why ? strdup(why) : NULL);
+        refuse_ended(core, ownership, call);
     }
     if (e) hf__entry_step(e, now);
 }
 
 /* ---- Callers that stop waiting ---- */
 
-void hf__core_release_unwait(hf__core *core, const hf_hold *hold, hf__call *call) {
-    hf__entry *e = hold->release_entry;
+void hf__core_release_unwait(hf__core *core, const hf__handle *handle, hf__call *call) {
+    hf__entry *e = handle->release_entry;
     hf__calls_remove(&e->release_calls, call);
     hf__calls_remove(&e->sent_release_calls, call);
     hf__call_finish(core, call, HF_UNKNOWN_OUTCOME,
@@ -253,7 +268,8 @@ void hf__core_release_unwait(hf__core *core, const hf_hold *hold, hf__call *call
                              "background until the lease expires"));
 }
 
-void hf__core_extend_unwait(hf__core *core, hf__ownership *ownership, hf__call *call) {
+void hf__core_extend_unwait(hf__core *core, hf__handle *handle, hf__call *call) {
+    hf__ownership *ownership = handle->ownership;
     hf__calls_remove(&ownership->extend_calls, call);
     if (ownership->entry) hf__calls_remove(&ownership->entry->extending, call);
     hf__call_finish(
@@ -264,15 +280,13 @@ void hf__core_extend_unwait(hf__core *core, hf__ownership *ownership, hf__call *
 
 /* ---- Extending ---- */
 
-void hf__core_extend(hf__core *core, hf__ownership *ownership, int64_t lease_ms, hf__call *call,
+void hf__core_extend(hf__core *core, hf__handle *handle, int64_t lease_ms, hf__call *call,
                      hf__time now) {
+    hf__ownership *ownership = handle->ownership;
     hf__entry *e = ownership->entry;
     if (e) hf__entry_expire(e, now);
     if (!ownership->entry) {
-        int state = atomic_load(&ownership->state);
-        hf_result r = state == HF__LOST ? HF_LOST : state == HF__ENDED ? HF_CLOSED : HF_NOT_HELD;
-        const char *why = atomic_load(&ownership->lost_reason);
-        hf__call_finish(core, call, r, why ? strdup(why) : NULL);
+        refuse_ended(core, ownership, call);
     } else {
         if (lease_ms > ownership->extend_ms) ownership->extend_ms = lease_ms;
         hf__calls_push(&ownership->extend_calls, call);
@@ -283,12 +297,13 @@ void hf__core_extend(hf__core *core, hf__ownership *ownership, int64_t lease_ms,
 /* ---- Exporting ---- */
 
 /* If the ownership has ended, hf__core_extend reports why. */
-void hf__core_export(hf__core *core, hf__ownership *ownership, const hf__exported *exported,
+void hf__core_export(hf__core *core, hf__handle *handle, const hf__exported *exported,
                      hf__call *call, hf__time now) {
+    hf__ownership *ownership = handle->ownership;
     hf__entry *e = ownership->entry;
     if (e) hf__entry_expire(e, now);
     if (!ownership->entry) {
-        hf__core_extend(core, ownership, 0, call, now);
+        hf__core_extend(core, handle, 0, call, now);
         return;
     }
     if (ownership->export_calls.last || e->exporting.last) {
@@ -305,7 +320,8 @@ void hf__core_export(hf__core *core, hf__ownership *ownership, const hf__exporte
     hf__entry_step(e, now);
 }
 
-void hf__core_export_unwait(hf__core *core, hf__ownership *ownership, hf__call *call) {
+void hf__core_export_unwait(hf__core *core, hf__handle *handle, hf__call *call) {
+    hf__ownership *ownership = handle->ownership;
     hf__calls_remove(&ownership->export_calls, call);
     if (ownership->entry) hf__calls_remove(&ownership->entry->exporting, call);
     hf__call_finish(core, call, HF_UNKNOWN_OUTCOME, NULL);
@@ -313,17 +329,13 @@ void hf__core_export_unwait(hf__core *core, hf__ownership *ownership, hf__call *
 
 /* ---- Upgrading and downgrading ---- */
 
-void hf__core_upgrade(hf__core *core, hf__ownership *ownership, hf__wait *w, hf__time now) {
+void hf__core_upgrade(hf__core *core, hf__handle *handle, hf__wait *w, hf__time now) {
+    hf__ownership *ownership = handle->ownership;
     hf__entry *e = ownership->entry;
     if (e) hf__entry_expire(e, now);
     if (!ownership->entry) {
-        int state = atomic_load(&ownership->state);
-        const char *why = atomic_load(&ownership->lost_reason);
-        refuse_wait(core, w,
-                    state == HF__LOST    ? HF_LOST
-                    : state == HF__ENDED ? HF_CLOSED
-                                         : HF_NOT_HELD,
-                    why ? strdup(why) : NULL);
+        if (!w->call.multi) core->stats.refused++;
+        refuse_ended(core, ownership, &w->call);
     } else if (ownership->kind == HF_WRITE || ownership->kind == HF_MUTEX) {
         hf__call_finish(core, &w->call, HF_OK, NULL);
     } else if (w->try_once && e->waits.first) {
@@ -342,10 +354,19 @@ void hf__core_upgrade(hf__core *core, hf__ownership *ownership, hf__wait *w, hf_
     if (e) hf__entry_step(e, now);
 }
 
-void hf__core_downgrade(hf__core *core, hf__ownership *ownership, hf__call *call, hf__time now) {
+void hf__core_downgrade(hf__core *core, hf__handle *handle, hf__call *call, hf__time now) {
+    hf__ownership *ownership = handle->ownership;
     if (ownership->entry) hf__entry_expire(ownership->entry, now);
     if (ownership->entry && ownership->kind == HF_WRITE) ownership->kind = ownership->first_kind;
-    hf__core_extend(core, ownership, 0, call, now);
+    hf__core_extend(core, handle, 0, call, now);
+}
+
+void hf__core_verify(hf__core *core, const hf__handle *handle, hf__time now) {
+    hf__entry *e = handle->ownership->entry;
+    (void)core;
+    if (!e) return;
+    handle->ownership->verify = true;
+    hf__entry_step(e, now);
 }
 
 /* ---- Closing ---- */
@@ -371,6 +392,10 @@ void hf__core_close(hf__core *core, hf__call *call, hf__time now) {
         core->close_call = NULL;
         hf__call_finish(core, call, HF_OK, NULL);
     }
+}
+
+void hf__core_close_unwait(hf__core *core) {
+    core->close_call = NULL;
 }
 
 /* ---- Events ---- */
@@ -466,8 +491,30 @@ hf__call *hf__core_next_finished(hf__core *core) {
     return hf__calls_pop(&core->finished_calls);
 }
 
+bool hf__core_has_finished(const hf__core *core) {
+    return core->finished_calls.last;
+}
+
 hf__ownership *hf__core_next_lost(hf__core *core) {
     hf__ownership *ownership = hf__fifo_first(&core->lost);
     if (ownership) hf__fifo_shift(&core->lost);
     return ownership;
+}
+
+/* ---- The client's own requests ---- */
+
+uint64_t hf__core_new_acquire_id(hf__core *core) {
+    return ++core->last_acquire_id;
+}
+
+hf_stats *hf__core_stats(hf__core *core) {
+    return &core->stats;
+}
+
+bool hf__core_connected(const hf__core *core) {
+    return core->link;
+}
+
+bool hf__core_queued(const hf__core *core) {
+    return core->queued_waits;
 }

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "core/entry.h"
+#include "core/core_internal.h"
 #include "core/lease.h"
 
 static const char LOST_DEADLINE[] =

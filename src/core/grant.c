@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/probe.h"
-#include "core/entry.h"
+#include "core/core_internal.h"
 #include "core/histogram.h"
 #include "core/lease.h"
 
@@ -16,8 +16,8 @@
 /* ---- Grants ---- */
 
 void hf__ownership_join(hf__ownership *ownership, hf__wait *w) {
-    w->hold->owner = w->owner;
-    hf__hold_attach(w->hold, ownership);
+    w->handle->owner = w->owner;
+    hf__handle_attach(w->handle, ownership);
     hf__ownership_unref(w->ownership);
     w->ownership = NULL;
     ownership->entry->core->stats.reentered++;
@@ -108,8 +108,8 @@ static void grant_wait(hf__entry *e, hf__wait *w, hf__time now) {
     ownership->entry = e;
     e->ownership = ownership; /* the wait's reference becomes the entry's */
     w->ownership = NULL;
-    w->hold->owner = w->owner;
-    hf__hold_attach(w->hold, ownership);
+    w->handle->owner = w->owner;
+    hf__handle_attach(w->handle, ownership);
     core->stats.acquired++;
     core->stats.held++;
     count_wait(core, w, now);

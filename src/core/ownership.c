@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/core.h"
+#include "core/core_internal.h"
 
 #include "base/event.h"
 #include "base/probe.h"
@@ -31,30 +31,26 @@ void hf__ownership_unref(hf__ownership *ownership) {
     free(ownership);
 }
 
-hf_hold *hf__hold_new(hf_lost_fn *on_lost, void *arg) {
-    hf_hold *hold = calloc(1, sizeof *hold);
-    if (!hold) return NULL;
-    atomic_init(&hold->refs, 1);
-    hold->on_lost = on_lost;
-    hold->arg = arg;
-    return hold;
-}
-
-void hf__hold_attach(hf_hold *hold, hf__ownership *ownership) {
-    hold->ownership = hf__ownership_ref(ownership);
-    hf__list_append(&ownership->handles, hold, link);
+void hf__handle_attach(hf__handle *handle, hf__ownership *ownership) {
+    handle->ownership = hf__ownership_ref(ownership);
+    hf__list_append(&ownership->handles, handle, link);
     ownership->count++;
 }
 
 /* The reference to the ownership stays: a released handle still knows its token. */
-void hf__hold_detach(hf_hold *hold) {
-    hf__list_remove(&hold->ownership->handles, hold, link);
-    hold->ownership->count--;
+void hf__handle_detach(hf__handle *handle) {
+    hf__list_remove(&handle->ownership->handles, handle, link);
+    handle->ownership->count--;
 }
 
 bool hf__ownership_valid(const hf__ownership *ownership, hf__time now) {
     return atomic_load_explicit(&ownership->state, memory_order_acquire) == HF__HELD &&
            now < atomic_load_explicit(&ownership->deadline, memory_order_relaxed);
+}
+
+hf_result hf__ownership_end_result(const hf__ownership *ownership) {
+    int state = atomic_load(&ownership->state);
+    return state == HF__LOST ? HF_LOST : state == HF__ENDED ? HF_CLOSED : HF_NOT_HELD;
 }
 
 void hf__ownership_end(hf__ownership *ownership, hf__state state, hf__time now) {
@@ -69,7 +65,7 @@ void hf__ownership_end(hf__ownership *ownership, hf__state state, hf__time now) 
     if (state != HF__LOST)
         HF__PROBE3(released, entry->mapped.key, atomic_load(&ownership->token),
                    now - ownership->granted_at);
-    hf_result left = state == HF__LOST ? HF_LOST : state == HF__ENDED ? HF_CLOSED : HF_NOT_HELD;
+    hf_result left = hf__ownership_end_result(ownership);
     hf__calls_finish(core, &ownership->extend_calls, left, atomic_load(&ownership->lost_reason));
     hf__calls_finish(core, &entry->extending, left, atomic_load(&ownership->lost_reason));
     hf__calls_finish(core, &ownership->export_calls,
@@ -92,4 +88,50 @@ void hf__ownership_lose(hf__ownership *ownership, const char *why, hf__time now)
     hf__ownership_ref(ownership);
     hf__fifo_push(&core->lost, ownership);
     hf__ownership_end(ownership, HF__LOST, now);
+}
+
+hf__loss hf__ownership_loss(const hf__ownership *ownership) {
+    return (hf__loss){.name = ownership->name,
+                      .reason = atomic_load(&ownership->lost_reason),
+                      .token = atomic_load(&ownership->token),
+                      .fd = ownership->lost_fd,
+                      .handles = ownership->handles.first};
+}
+
+/* ---- What a handle knows ---- */
+
+hf__time hf__handle_valid_until(const hf__handle *handle, hf__time now) {
+    const hf__ownership *ownership = handle->ownership;
+    return hf__ownership_valid(ownership, now) ? atomic_load(&ownership->deadline) : 0;
+}
+
+uint64_t hf__handle_token(const hf__handle *handle) {
+    return atomic_load(&handle->ownership->token);
+}
+
+const char *hf__handle_lost_reason(const hf__handle *handle) {
+    return atomic_load_explicit(&handle->ownership->lost_reason, memory_order_acquire);
+}
+
+hf__holding hf__handle_holding(const hf__handle *handle) {
+    const hf__ownership *ownership = handle->ownership;
+    const hf__entry *e = ownership->entry;
+    return (hf__holding){.result = e ? HF_OK : hf__ownership_end_result(ownership),
+                         .name = e ? e->mapped.key : NULL,
+                         .name_length = e ? e->name_length : 0,
+                         .acquire_id = ownership->acquire_id,
+                         .token = atomic_load(&ownership->token),
+                         .lease_ms = ownership->lease_ms,
+                         .kind = ownership->kind,
+                         .count = ownership->count};
+}
+
+bool hf__handle_lost(const hf__handle *handle, hf__time now) {
+    const hf__ownership *ownership = handle->ownership;
+    if (ownership->entry) hf__entry_expire(ownership->entry, now);
+    return atomic_load(&ownership->state) == HF__LOST;
+}
+
+int *hf__handle_lost_fd(const hf__handle *handle) {
+    return &handle->ownership->lost_fd;
 }

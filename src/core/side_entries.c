@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "core/core.h"
+#include "core/core_internal.h"
 
 static bool is_plain_read(const hf__wait *w) {
     return w->kind == HF_READ && !w->unshared && !w->max_hold_ms &&
@@ -25,8 +25,8 @@ static bool is_plain_read(const hf__wait *w) {
 
 static bool has_handle(const hf__ownership *ownership, hf__owner owner) {
     if (ownership->kind != HF_READ) return hf__owner_same(ownership->owner, owner);
-    for (const hf_hold *hold = ownership->handles.first; hold; hold = hold->link.next)
-        if (hf__owner_same(hold->owner, owner)) return true;
+    for (const hf__handle *h = ownership->handles.first; h; h = h->link.next)
+        if (hf__owner_same(h->owner, owner)) return true;
     return false;
 }
 

@@ -424,8 +424,8 @@ BUGS = [
         "if now > tonumber(ARGV[3]) then return {2, now} end",
         "", first=2880),
     Bug("a re-entered part of a multi-acquire counts as held after its loss", MULTI,
-        "w->call.result == HF_OK && [[hf__ownership_valid(w->hold->ownership, now)]];",
-        "(w->hold->ownership->count > 1 || hf__ownership_valid(w->hold->ownership, "
+        "w->call.result == HF_OK && [[hf__ownership_valid(w->handle->ownership, now)]];",
+        "(w->handle->ownership->count > 1 || hf__ownership_valid(w->handle->ownership, "
         "now))", first=190),
     Bug("a retried multi-acquire is granted twice", ACQUIRE_ALL,
         "if call('HEXISTS', KEYS[1], id) == 1 then return 0 end",

@@ -234,7 +234,7 @@ static void check_lasts(sim_world *w, const sim_caller *t, const hf__ownership *
 }
 
 void sim_checks_entered(sim_world *w, const sim_caller *t) {
-    hf__ownership *ownership = t->wait.hold->ownership;
+    hf__ownership *ownership = t->wait.handle->ownership;
     sim_name *n = &w->checks.names[t->name];
     bool of_many =
         t->doing == SIM_MULTI_ACQUIRING; /* its time of arrival and of grant are unknown */

@@ -145,8 +145,8 @@ void sim_kinds_entered(sim_world *w, sim_claim *claim) {
     check_token(w, claim);
 }
 
-static bool had_it(const hf__ownership *ownership, const hf_hold *hold) {
-    for (const hf_hold *h = ownership->handles.first; h; h = h->link.next)
+static bool had_it(const hf__ownership *ownership, const hf__handle *hold) {
+    for (const hf__handle *h = ownership->handles.first; h; h = h->link.next)
         if (h != hold && hf__owner_same(h->owner, hold->owner)) return true;
     return false;
 }
@@ -155,8 +155,8 @@ static bool had_it(const hf__ownership *ownership, const hf_hold *hold) {
 void sim_kinds_joined(sim_world *w, const sim_caller *t) {
     const sim_client *c = t->client;
     const sim_queue *queue = &w->checks.queues[t->name];
-    const hf__ownership *ownership = t->wait.hold->ownership;
-    if (t->began != sim_client_now(c) || !ownership->entry || had_it(ownership, t->wait.hold))
+    const hf__ownership *ownership = t->wait.handle->ownership;
+    if (t->began != sim_client_now(c) || !ownership->entry || had_it(ownership, t->wait.handle))
         return;
     if (w->checks.names[t->name].lost_at || ownership->kind != HF_READ) return;
     sim_server_clock(w);
