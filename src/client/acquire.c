@@ -92,8 +92,7 @@ hf_result hf__acquire_prepare(hf_client *c, hf__wait *w, const hf_options *o) {
     hf_result r = hf__background_start(c);
     if (!r && o->on_lost) r = hf__callbacks_start(c);
     if (r) return r;
-    w->ownership = hf__ownership_new();
-    hf_hold *hold = w->ownership ? hold_new(c, o->on_lost, o->arg) : NULL;
+    hf_hold *hold = hf__wait_prepare(w) ? hold_new(c, o->on_lost, o->arg) : NULL;
     if (!hold) return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
     w->handle = &hold->handle;
     return HF_OK;
@@ -104,7 +103,7 @@ void hf__acquire_undo(hf_client *c, hf__wait *w) {
         atomic_fetch_sub(&c->refs, 1); /* the user's reference is left */
         free(hf__hold_of(w->handle));
     }
-    hf__ownership_unref(w->ownership);
+    hf__wait_discard(w);
 }
 
 static hf_result acquire_waiting(hf_client *c, const char *name, size_t length, const hf_options *o,

@@ -63,7 +63,7 @@ static void free_failed(hf_client *c, hf__wait *w) {
         free(hf__hold_of(w->handle));
         hf__client_unref(c);
     }
-    hf__ownership_unref(w->ownership);
+    hf__wait_discard(w);
 }
 
 /* A hold may be over before its callback runs, because the client was closed or earlier callbacks

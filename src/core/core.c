@@ -245,11 +245,11 @@ void hf__core_release(hf__core *core, hf__handle *handle, hf__call *call, hf__ti
     if (ownership->entry && ownership->count > 0) {
         if (call) hf__call_finish(core, call, HF_OK, NULL);
     } else if (ownership->entry) {
-        hf__entry_add_pending_release(e, ownership->acquire_id, ownership->lapses_at);
-        hf__ownership_end(ownership, HF__RELEASED, now);
+        hf__grant_give_back(e);
         e->release_requested = true;
         e->release_unknown = false; /* no RELEASE of this hold was sent yet */
-        e->pending_release_token = atomic_load(&ownership->token);
+        e->pending_release_token = e->grant->token;
+        hf__ownership_end(ownership, HF__RELEASED, now);
         if (call) hf__calls_push(&e->release_calls, call);
     } else if (call) {
         refuse_ended(core, ownership, call);
@@ -342,9 +342,9 @@ void hf__core_upgrade(hf__core *core, hf__handle *handle, hf__wait *w, hf__time 
         refuse_wait(core, w, HF_BUSY, hf__line("another upgrade of this hold is waiting"));
     } else {
         w->upgrade = true;
-        ownership->upgrades++;
+        e->grant->upgrades++;
         w->kind = HF_WRITE;
-        w->lease_ms = ownership->lease_ms;
+        w->lease_ms = e->grant->lease_ms;
         w->flags = ownership->flags;
         w->owner = ownership->owner;
         e->next_try_at = 0;
@@ -365,7 +365,7 @@ void hf__core_verify(hf__core *core, const hf__handle *handle, hf__time now) {
     hf__entry *e = handle->ownership->entry;
     (void)core;
     if (!e) return;
-    handle->ownership->verify = true;
+    e->grant->verify = true;
     hf__entry_step(e, now);
 }
 
@@ -374,7 +374,7 @@ void hf__core_verify(hf__core *core, const hf__handle *handle, hf__time now) {
 /* The hold first: an upgrade of it ends with it. */
 static void close_entry(hf__entry *e, hf__time now) {
     if (e->ownership) {
-        hf__entry_add_pending_release(e, e->ownership->acquire_id, e->ownership->lapses_at);
+        hf__grant_give_back(e);
         hf__ownership_end(e->ownership, HF__ENDED, now);
     }
     while (e->waits.first) hf__wait_give_up(e->waits.first, HF_CLOSED, now);
@@ -409,7 +409,7 @@ void hf__core_complete(hf__core *core, hf__op *op, hf__time now) {
 static void recheck_entry(hf__entry *e, hf__time now) {
     e->next_try_at = 0;
     e->recheck = e->busy;
-    if (e->ownership) e->ownership->verify = true;
+    if (e->grant) e->grant->verify = true;
     hf__entry_step(e, now);
 }
 

@@ -15,7 +15,8 @@
  *   side entry  an entry next to the name entry, for a request of another kind than the mutex. It
  *               has its own position in the store's queue. Readers of a client share one where they
  *               can (side_entries.c).
- *   ownership   what the store granted, from the grant until release or loss; shared by its handles
+ *   grant       what the store gave: acquire id, token, lease; it belongs to an entry
+ *   ownership   who in this client has the grant, until release or loss; shared by its handles
  *   handle      the core's part of an hf_hold
  *   wait        a call that wants the lock
  */
@@ -30,6 +31,7 @@
 
 typedef struct hf__core hf__core;
 typedef struct hf__entry hf__entry;
+typedef struct hf__grant hf__grant;
 typedef struct hf__ownership hf__ownership;
 
 /* A caller that waits for an outcome. It is finished once, and is then kept until the
@@ -62,8 +64,8 @@ typedef struct hf__handle {
     atomic_bool released;
 } hf__handle;
 
-/* A call that wants the lock, in the caller's memory. A grant takes its `ownership`, and attaches
-   its `handle` to that. */
+/* A call that wants the lock, in the caller's memory. A grant takes `grant` and `ownership`, and
+   attaches `handle`. */
 typedef struct hf__wait {
     hf__call call;
 
@@ -77,7 +79,7 @@ typedef struct hf__wait {
     bool unshared; /* what it gets is not shared with other readers */
 
     /* the core's */
-    /* an upgrade of what the entry holds; `ownership` and `handle` are NULL */
+    /* an upgrade of what the entry holds; `handle` is NULL */
     bool upgrade;
     /* another held the lock when the wait began, or when its ACQUIRE was executed */
     bool contended;
@@ -95,7 +97,8 @@ typedef struct hf__wait {
     /* a grant that arrived before the answer to its ACQUIRE; acquire_id 0: none */
     hf__notification early_grant;
 
-    hf__ownership *ownership; /* allocated by the caller, until a grant takes it */
+    hf__grant *grant; /* memory for both, until they are taken */
+    hf__ownership *ownership;
     hf__handle *handle;
 } hf__wait;
 
@@ -110,9 +113,13 @@ void hf__core_free(hf__core *core);
 
 /* ---- Requests of callers ---- */
 
-/* Begin to acquire. The caller has filled in what it wants and allocated `ownership` and `handle`
-   (hf__ownership_new). The wait may be finished on return. On HF_OK the handle is on an ownership;
-   otherwise `ownership` still belongs to the caller, which drops it. */
+/* Allocate what a grant to the wait needs; false: no memory. And free what was not used of it. */
+bool hf__wait_prepare(hf__wait *wait);
+void hf__wait_discard(hf__wait *wait);
+
+/* Begin to acquire. The caller has filled in what it wants and `handle`, and has prepared the wait.
+   The wait may be finished on return. On HF_OK the handle is on an ownership; otherwise the caller
+   discards the wait. */
 void hf__core_acquire(hf__core *core, hf__wait *wait, const char *name, size_t length,
                       hf__time now);
 
@@ -137,7 +144,7 @@ void hf__core_export(hf__core *core, hf__handle *handle, const hf__exported *exp
                      hf__call *call, hf__time now);
 void hf__core_export_unwait(hf__core *core, hf__handle *handle, hf__call *call);
 
-/* Begin to upgrade an upgradable hold to HF_WRITE. `ownership` and `handle` of the wait stay NULL.
+/* Begin to upgrade an upgradable hold to HF_WRITE. The wait is not prepared, and has no handle.
    Otherwise the wait ends like any other. */
 void hf__core_upgrade(hf__core *core, hf__handle *handle, hf__wait *wait, hf__time now);
 
@@ -192,7 +199,6 @@ void hf__calls_finish(hf__core *core, hf__calls *calls, hf_result result, const 
 
 /* ---- Ownerships and handles ---- */
 
-hf__ownership *hf__ownership_new(void);
 void hf__ownership_unref(hf__ownership *ownership);
 
 /* What is to be reported of a lost ownership, which owns the strings. */

@@ -8,9 +8,9 @@
  *  2. An acquire id belongs to one wait only. The ids of a name are sent in growing order, so the
  *     store can tell a late command from a current one.
  *  3. Everything a grant needs is allocated before the request is sent, so a grant cannot fail.
- *  4. An ownership is HELD only while its entry points at it. Its deadline counts from before an
- *     operation was sent that the store then confirmed.
- *  5. An acquire id that may hold the lock in the store, without an ownership here, is the entry's
+ *  4. An ownership is HELD only while its entry points at it, and the entry then has a grant. The
+ *     deadline counts from before an operation was sent that the store then confirmed.
+ *  5. An acquire id that may hold the lock in the store, without a grant here, is the entry's
  *     pending release. It stays so until the store confirms its release, or the lease has surely
  *     expired.
  *  6. Every call is finished exactly once. The core does not touch it afterwards.
@@ -22,6 +22,30 @@
 #include "core/core.h"
 
 /*
+ * What the store gave this client: a hold of one name. It belongs to its entry, which has at most
+ * one. It begins with the answer or the notification that granted it. It ends when it is released,
+ * exported or lost; today that is when its ownership ends. Its memory comes from the wait.
+ */
+typedef struct hf__grant {
+    uint64_t acquire_id;
+    uint64_t token;     /* as the store has it */
+    int64_t lease_ms;   /* that its renewals ask for */
+    hf__time deadline;  /* until then the store keeps it, by our clock */
+    hf__time lapses_at; /* by then the lease has expired, for any clock within the margin */
+    hf__time renew_at;  /* HF__NEVER: not renewed */
+    /* HF_READ: other readers of the client may share it until then */
+    hf__time joinable_until;
+    /* an upgrade that was given up may be in the queue until then; 0: none */
+    hf__time upgrade_queued_until;
+    uint32_t posted_count;          /* re-entries that the store has confirmed */
+    uint32_t upgrades;              /* requested so far */
+    uint32_t renew_tries;           /* since the last successful renewal */
+    uint8_t posted_kind, sent_kind; /* confirmed by the store; being sent to the store */
+    bool verify;                    /* ask the store at once whether it still exists */
+    bool export_unknown;            /* an EXPORT of it had no answer; it is sent again */
+} hf__grant;
+
+/*
  * States of an ownership:
  *
  *   HELD --hf_release--------------------> RELEASED
@@ -30,44 +54,37 @@
  */
 typedef enum hf__state { HF__HELD, HF__RELEASED, HF__LOST, HF__ENDED } hf__state;
 
+/*
+ * Who in this client has the grant now: an owner with its handles, or several readers. It is HELD
+ * from the grant until its last handle is released, or it is lost. Handles keep its memory for
+ * longer, because they still know its token and why it was lost.
+ */
 struct hf__ownership {
     atomic_uint refs; /* one per handle, one of the entry, one while in core->lost */
 
     /* read without the mutex, and also in signal handlers */
     atomic_int state;
-    _Atomic(hf__time) deadline;
-    _Atomic(uint64_t) token; /* after a handle was returned, only an upgrade changes it */
+    _Atomic(hf__time) deadline; /* that of the grant, or max_hold_until if that is sooner */
+    _Atomic(uint64_t) token;    /* after a handle was returned, only an upgrade changes it */
     const char *_Atomic lost_reason;
 
-    hf__entry *entry; /* NULL when no longer held */
-    uint64_t acquire_id;
+    hf__entry *entry;    /* NULL when no longer held */
+    uint64_t acquire_id; /* of the grant, also after that has ended */
     hf__owner owner;
-    int64_t lease_ms;
+    HF__LIST(hf__handle) handles;
+    uint32_t count; /* of handles: re-entries by the owner */
+    uint32_t flags;
     /* `first_kind`: what an upgraded hold was before, and returns to */
     uint8_t kind, first_kind;
-    uint8_t posted_kind, sent_kind; /* confirmed by the store; being sent to the store */
-    uint32_t count, posted_count;   /* re-entries by the owner; what the store has confirmed */
-    uint32_t upgrades;              /* upgrades requested so far */
-    uint32_t renew_tries;           /* tries of a renewal, since the last successful one */
-    uint32_t flags;
-    int lost_fd;         /* -1: not requested */
-    bool unshared;       /* HF_READ: not shared with other readers */
-    bool verify;         /* ask the store at once whether it still exists */
-    bool export_unknown; /* an EXPORT of it had no answer; it is sent again */
-    /* an upgrade that was given up may be in the queue until then; 0: none */
-    hf__time upgrade_queued_until;
-    hf__time joinable_until; /* HF_READ: other readers of the client may share it until then */
-    hf__time renew_at;       /* HF__NEVER: not renewed */
+    bool unshared; /* HF_READ: not shared with other readers */
+    int lost_fd;   /* -1: not requested */
     hf__time max_hold_until;
-    char *name;          /* of the lock; set on loss, for the log */
-    hf__time granted_at; /* by our clock; for statistics */
-    /* the store's lease has expired by then, for any clock within the margin */
-    hf__time lapses_at;
+    hf__time granted_at;    /* by our clock; for statistics */
     int64_t extend_ms;      /* the longest lease that `extend_calls` want; 0: none */
     hf__calls extend_calls; /* hf_extend calls that are not part of an operation yet */
     hf__calls export_calls; /* the hf_export call, until it is sent */
-    HF__LIST(hf__handle) handles;
-    struct hf__ownership *next; /* in core->lost */
+    char *name;             /* of the lock; set on loss, for the log */
+    hf__ownership *next;    /* in core->lost */
 };
 
 struct hf__entry {
@@ -77,7 +94,8 @@ struct hf__entry {
     hf__core *core;
     hf__timer timer;
     HF__LIST(hf__wait) waits; /* in order of arrival */
-    hf__ownership *ownership;
+    hf__grant *grant;         /* NULL: the store gave it nothing */
+    hf__ownership *ownership; /* who has the grant; NULL as well if there is none */
 
     hf__entry *name_entry; /* of a side entry: the entry of its name; NULL: this is a name entry */
     union {
@@ -141,7 +159,7 @@ struct hf__core {
     bool closing;
     hf__call *close_call;                   /* finished when no entry is left */
     hf__calls finished_calls;               /* to be woken by the client */
-    HF__FIFO(struct hf__multi) multi_ready; /* every part that they began is answered */
+    HF__LIST(struct hf__multi) multi_ready; /* every part that they began is answered */
     HF__FIFO(hf__ownership) lost;           /* to be reported by the client */
     hf_stats stats;
 };
@@ -226,13 +244,17 @@ void hf__sides_admit(hf__entry *name_entry, hf__time now);
 /* ---- Ownerships and handles (ownership.c) ---- */
 
 hf__ownership *hf__ownership_ref(hf__ownership *ownership);
+
+/* Set the deadline, from that of the entry's grant and max_hold_until. */
+void hf__ownership_set_deadline(hf__ownership *ownership);
+
 void hf__handle_attach(hf__handle *handle, hf__ownership *ownership);
 void hf__handle_detach(hf__handle *handle);
 
 /* Whether it is held, and its deadline has not passed. */
 bool hf__ownership_valid(const hf__ownership *ownership, hf__time now);
 
-/* Detach an ownership from its entry, in state RELEASED or ENDED. */
+/* Detach an ownership from its entry, in state RELEASED or ENDED. The grant ends with it. */
 void hf__ownership_end(hf__ownership *ownership, hf__state state, hf__time now);
 
 /* The same, in state LOST; it is in core->lost until the client has reported it. `why` is a
@@ -284,11 +306,17 @@ void hf__entry_enter_notified(hf__entry *entry, hf__wait *wait,
 /* When to renew a lease that was requested at `sent_at`. */
 hf__time hf__core_renew_at(hf__core *core, hf__time sent_at, int64_t lease_ms);
 
-/* Until when other readers may join the ownership, as of this answer. */
-hf__time hf__ownership_joinable_until(const hf__entry *entry, const hf__ownership *ownership);
+/* Set until when other readers may join the entry's grant, as of this answer. */
+void hf__grant_set_joinable(hf__entry *entry);
+
+/* The store has confirmed the entry's grant: it lasts until `deadline`, or longer. */
+void hf__grant_confirm(hf__entry *entry, hf__time deadline);
 
 /* The store may have begun a lease of it, as late as `now`. */
-void hf__ownership_extend_lapse(hf__ownership *ownership, int64_t lease_ms, hf__time now);
+void hf__grant_extend_lapse(hf__grant *grant, int64_t lease_ms, hf__time now);
+
+/* It is not wanted any more: its acquire id becomes a pending release. */
+void hf__grant_give_back(hf__entry *entry);
 
 /* ---- entry.c ---- */
 

@@ -7,7 +7,7 @@
  *
  *   a hold was released by the user   release_requested                              RELEASE
  *   a hold is to be exported          ownership: export_calls                        EXPORT
- *   a hold needs the store            ownership: renew_at, count, extend, verify     RENEW
+ *   a hold needs the store            grant: renew_at, verify; ownership: count, …   RENEW
  *   a wait needs a hold               head, and no ownership                         ACQUIRE
  *   an id needs to be released        pending_release                                RELEASE
  *
@@ -34,7 +34,7 @@ void hf__entry_expire_ownership(hf__entry *e, hf__time now) {
     const char *why = now >= ownership->max_hold_until ? LOST_MAX
                       : ownership->flags & HF_NO_RENEW ? LOST_LEASE
                                                        : LOST_DEADLINE;
-    hf__entry_add_pending_release(e, ownership->acquire_id, ownership->lapses_at);
+    hf__grant_give_back(e);
     hf__ownership_lose(ownership, why, now);
 }
 
@@ -87,10 +87,10 @@ static hf__time acquire_deadline(const hf__entry *e, const hf__wait *w, hf__time
 }
 
 /* No lease beyond max_hold_ms: others should not wait for a hold that is over. */
-static int64_t lease_to_request(const hf__ownership *ownership, hf__time now) {
-    int64_t lease = ownership->flags & HF_NO_RENEW               ? ownership->extend_ms
-                    : ownership->extend_ms > ownership->lease_ms ? ownership->extend_ms
-                                                                 : ownership->lease_ms;
+static int64_t lease_to_request(const hf__entry *e, hf__time now) {
+    const hf__ownership *ownership = e->ownership;
+    int64_t lease = ownership->extend_ms;
+    if (!(ownership->flags & HF_NO_RENEW) && lease < e->grant->lease_ms) lease = e->grant->lease_ms;
     if (ownership->max_hold_until == HF__NEVER) return lease;
     int64_t left = hf__lease_covering((ownership->max_hold_until - now + HF__MS - 1) / HF__MS);
     return left < lease ? left : lease;
@@ -110,11 +110,10 @@ static void prepare_acquire(hf__entry *e, hf__time now) {
     e->op.permits = w->permits;
     e->op.capacity = w->capacity;
     e->op.upgrade = w->upgrade;
-    e->op.upgrades = e->ownership ? e->ownership->upgrades : 0;
+    e->op.upgrades = e->grant ? e->grant->upgrades : 0;
     e->op.enqueue = !w->try_once;
     e->op.inherits_position = e->pending_release_queued && !e->pending_release_held;
-    e->op.lease_ms =
-        w->upgrade && e->ownership ? lease_to_request(e->ownership, now) : hf__wait_lease(w);
+    e->op.lease_ms = w->upgrade && e->ownership ? lease_to_request(e, now) : hf__wait_lease(w);
     e->op.token = w->token_floor;
     e->op.not_after = acquire_deadline(e, w, now);
     if (e->side_id) hf__side_set_deferred(e, false);
@@ -157,24 +156,25 @@ static void add_next_acquire(hf__entry *e, hf__time now) {
 
 static void send_renew(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
+    hf__grant *grant = e->grant;
     e->op.owner = ownership->owner;
     /* a RENEW of a lower kind would give the upgrade up */
     bool upgrading = e->waits.first && e->waits.first->upgrade;
     e->op.kind = upgrading ? HF_WRITE : ownership->kind;
     e->op.upgrade = upgrading;
-    e->op.upgrades = ownership->upgrades;
-    ownership->sent_kind = ownership->kind;
+    e->op.upgrades = grant->upgrades;
+    grant->sent_kind = ownership->kind;
     e->op.count = ownership->count;
-    e->op.token = ownership->token;
-    e->op.lease_ms = lease_to_request(ownership, now);
+    e->op.token = grant->token;
+    e->op.lease_ms = lease_to_request(e, now);
     /* If the ownership is lost before the answer, the store may still execute this RENEW. */
-    hf__ownership_extend_lapse(ownership, e->op.lease_ms,
-                               hf__after_ms(now, e->core->config.command_timeout_ms));
-    ownership->verify = false;
+    hf__grant_extend_lapse(grant, e->op.lease_ms,
+                           hf__after_ms(now, e->core->config.command_timeout_ms));
+    grant->verify = false;
     ownership->extend_ms = 0;
     e->extending = ownership->extend_calls;
     ownership->extend_calls = (hf__calls){0};
-    send_op(e, HF__RENEW, ownership->acquire_id, now);
+    send_op(e, HF__RENEW, grant->acquire_id, now);
 }
 
 static void send_export(hf__entry *e, hf__time now) {
@@ -182,12 +182,12 @@ static void send_export(hf__entry *e, hf__time now) {
     e->op.owner = ownership->owner;
     e->op.kind = ownership->kind;
     e->op.upgrade = false;
-    e->op.token = ownership->token;
-    e->op.lease_ms = ownership->lease_ms;
+    e->op.token = e->grant->token;
+    e->op.lease_ms = e->grant->lease_ms;
     e->op.not_after = hf__after_ms(now, e->core->config.command_timeout_ms);
     e->exporting = ownership->export_calls;
     ownership->export_calls = (hf__calls){0};
-    prepare_op(e, HF__EXPORT, ownership->acquire_id);
+    prepare_op(e, HF__EXPORT, e->grant->acquire_id);
     e->op.exported = e->exported;
     e->core->store->table->submit(e->core->store, &e->op, now);
 }
@@ -231,16 +231,15 @@ static void acquire_or_defer(hf__entry *e, hf__time now) {
 }
 
 /* The store must learn something, or be asked, about a hold that is not due for renewal yet. */
-static bool has_unposted_state(const hf__ownership *ownership) {
-    return ownership->verify || ownership->posted_count != ownership->count ||
-           ownership->posted_kind != ownership->kind;
+static bool has_unposted_state(const hf__entry *e) {
+    return e->grant->verify || e->grant->posted_count != e->ownership->count ||
+           e->grant->posted_kind != e->ownership->kind;
 }
 
 static bool renew_wanted(const hf__entry *e, hf__time now) {
-    const hf__ownership *ownership = e->ownership;
-    if (!ownership) return false;
-    if (ownership->extend_calls.last || now >= ownership->renew_at) return true;
-    return has_unposted_state(ownership) && now >= e->next_try_at;
+    if (!e->grant) return false;
+    if (e->ownership->extend_calls.last || now >= e->grant->renew_at) return true;
+    return has_unposted_state(e) && now >= e->next_try_at;
 }
 
 static void send_next_op(hf__entry *e, hf__time now) {
@@ -265,8 +264,8 @@ static hf__time next_due(const hf__entry *e) {
     bool may_send = e->core->link && !e->busy;
     if (e->ownership) {
         due = hf__sooner(due, atomic_load(&e->ownership->deadline));
-        if (may_send) due = hf__sooner(due, e->ownership->renew_at);
-        if (may_send && has_unposted_state(e->ownership)) due = hf__sooner(due, e->next_try_at);
+        if (may_send) due = hf__sooner(due, e->grant->renew_at);
+        if (may_send && has_unposted_state(e)) due = hf__sooner(due, e->next_try_at);
         if (may_send && e->waits.first && e->waits.first->upgrade)
             due = hf__sooner(due, e->next_try_at);
     } else if (may_send && !e->deferred &&
@@ -290,6 +289,7 @@ void hf__entry_free(hf__entry *e) {
     free(e->outage_detail);
     free(e->next_acquire);
     free(e->exported);
+    free(e->grant);
     free(e);
 }
 
@@ -317,7 +317,7 @@ static void fail_disconnected(hf__entry *e, hf__time now) {
     if (!e->ownership) return;
     hf__calls_finish(e->core, &e->ownership->extend_calls, HF_UNREACHABLE,
                      e->core->store->down_detail);
-    if (!e->ownership->export_unknown)
+    if (!e->grant->export_unknown)
         hf__calls_finish(e->core, &e->ownership->export_calls, HF_UNREACHABLE,
                          e->core->store->down_detail);
 }

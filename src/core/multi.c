@@ -36,7 +36,7 @@ static void free_detail(hf__wait *w) {
 static bool prepare_part(hf__multi_acquire *m, hf__multi_part *p, bool once, hf__time now) {
     hf__wait *w = &p->wait;
     free_detail(w);
-    if (!w->ownership) w->ownership = hf__ownership_new();
+    bool prepared = hf__wait_prepare(w);
     *w = (hf__wait){.call.multi = &m->multi,
                     .owner = w->owner,
                     .lease_ms = w->lease_ms,
@@ -48,11 +48,12 @@ static bool prepare_part(hf__multi_acquire *m, hf__multi_part *p, bool once, hf_
                     .try_once = once,
                     .started_at = now,
                     .until = once ? HF__NEVER : m->until,
+                    .grant = w->grant,
                     .ownership = w->ownership,
                     .handle = w->handle};
     p->requested = true;
     m->multi.pending++;
-    return w->ownership != NULL;
+    return prepared;
 }
 
 /* ---- Finishing ---- */
@@ -72,12 +73,11 @@ static void bound_ownership(const hf__multi_acquire *m, hf__ownership *ownership
     if (ownership->count > 1) return;
     if (m->max_hold_ms) {
         ownership->max_hold_until = hf__after_ms(now, m->max_hold_ms);
-        atomic_store(&ownership->deadline,
-                     hf__sooner(atomic_load(&ownership->deadline), ownership->max_hold_until));
+        hf__ownership_set_deadline(ownership);
     }
     if (m->no_renew) {
         ownership->flags |= HF_NO_RENEW;
-        ownership->renew_at = HF__NEVER;
+        ownership->entry->grant->renew_at = HF__NEVER;
     }
     hf__entry_step(ownership->entry, now);
 }
@@ -301,13 +301,13 @@ void hf__core_release_all_unwait(hf__multi_release *release, hf__handle *const *
 
 void hf__multi_part_done(hf__multi *m) {
     if (--m->pending) return;
-    hf__fifo_push(&m->core->multi_ready, m);
+    hf__list_append(&m->core->multi_ready, m, link);
 }
 
 bool hf__core_advance_multi(hf__core *core, hf__time now) {
-    bool some = core->multi_ready.last;
-    for (hf__multi *m; (m = hf__fifo_first(&core->multi_ready));) {
-        hf__fifo_shift(&core->multi_ready);
+    bool some = core->multi_ready.first;
+    for (hf__multi *m; (m = hf__list_last(&core->multi_ready, link));) {
+        hf__list_remove(&core->multi_ready, m, link);
         if (m->is_acquire)
             advance_acquire((hf__multi_acquire *)m, now);
         else

@@ -15,14 +15,14 @@
 
 /* Several calls that are awaited as one. */
 typedef struct hf__multi {
-    struct hf__multi *next; /* in core->multi_ready */
+    HF__LINK(struct hf__multi) link; /* in core->multi_ready */
     hf__core *core;
     unsigned pending;
     bool is_acquire; /* an hf__multi_acquire; else an hf__multi_release */
 } hf__multi;
 
 /* One of the names. The caller fills in `name` and `length`, and in `wait` the owner, lease, kind,
-   permits, capacity and flags, and `ownership` and `handle` as for any acquire. */
+   permits, capacity and flags, and `handle`; it prepares the wait as for any acquire. */
 typedef struct hf__multi_part {
     hf__wait wait;
     const char *name;
@@ -47,8 +47,7 @@ typedef struct hf__multi_acquire {
 } hf__multi_acquire;
 
 /* Begin. The call may be finished on return. On HF_OK every part's handle is on an ownership.
-   Otherwise nothing is held, and `ownership` of each part still belongs to the caller, which drops
-   it. */
+   Otherwise nothing is held, and the caller discards the wait of each part. */
 void hf__core_acquire_all(hf__multi_acquire *multi, hf__time now);
 
 /* The call has timed out or is cancelled. */

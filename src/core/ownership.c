@@ -9,13 +9,26 @@
 #include "base/probe.h"
 #include "core/histogram.h"
 
-hf__ownership *hf__ownership_new(void) {
+static hf__ownership *ownership_new(void) {
     hf__ownership *ownership = calloc(1, sizeof *ownership);
     if (!ownership) return NULL;
     atomic_init(&ownership->refs, 1);
     atomic_init(&ownership->state, HF__RELEASED);
     ownership->lost_fd = -1;
     return ownership;
+}
+
+bool hf__wait_prepare(hf__wait *w) {
+    if (!w->grant) w->grant = calloc(1, sizeof *w->grant);
+    if (!w->ownership) w->ownership = ownership_new();
+    return w->grant && w->ownership;
+}
+
+void hf__wait_discard(hf__wait *w) {
+    free(w->grant);
+    hf__ownership_unref(w->ownership);
+    w->grant = NULL;
+    w->ownership = NULL;
 }
 
 hf__ownership *hf__ownership_ref(hf__ownership *ownership) {
@@ -53,12 +66,19 @@ hf_result hf__ownership_end_result(const hf__ownership *ownership) {
     return state == HF__LOST ? HF_LOST : state == HF__ENDED ? HF_CLOSED : HF_NOT_HELD;
 }
 
+void hf__ownership_set_deadline(hf__ownership *ownership) {
+    hf__time deadline = ownership->entry->grant->deadline;
+    atomic_store(&ownership->deadline, hf__sooner(deadline, ownership->max_hold_until));
+}
+
 void hf__ownership_end(hf__ownership *ownership, hf__state state, hf__time now) {
     hf__entry *entry = ownership->entry;
+    hf__grant *grant = entry->grant;
     hf__core *core = entry->core;
     atomic_store_explicit(&ownership->state, (int)state, memory_order_release);
     ownership->entry = NULL;
     entry->ownership = NULL;
+    entry->grant = NULL;
     core->stats.held--;
     if (state != HF__LOST) core->stats.released++;
     hf__histogram_add(&core->stats.holds, now - ownership->granted_at);
@@ -69,13 +89,14 @@ void hf__ownership_end(hf__ownership *ownership, hf__state state, hf__time now) 
     hf__calls_finish(core, &ownership->extend_calls, left, atomic_load(&ownership->lost_reason));
     hf__calls_finish(core, &entry->extending, left, atomic_load(&ownership->lost_reason));
     hf__calls_finish(core, &ownership->export_calls,
-                     ownership->export_unknown ? HF_UNKNOWN_OUTCOME : left,
+                     grant->export_unknown ? HF_UNKNOWN_OUTCOME : left,
                      atomic_load(&ownership->lost_reason));
     hf__calls_finish(core, &entry->exporting, HF_UNKNOWN_OUTCOME,
                      atomic_load(&ownership->lost_reason));
-    if (ownership->upgrades)
+    if (grant->upgrades)
         hf__entry_finish_upgrades(entry, left, atomic_load(&ownership->lost_reason));
-    hf__entry_add_pending_leave(entry, ownership->acquire_id, ownership->upgrade_queued_until);
+    hf__entry_add_pending_leave(entry, grant->acquire_id, grant->upgrade_queued_until);
+    free(grant);
     hf__ownership_unref(ownership);
 }
 
@@ -121,7 +142,7 @@ hf__holding hf__handle_holding(const hf__handle *handle) {
                          .name_length = e ? e->name_length : 0,
                          .acquire_id = ownership->acquire_id,
                          .token = atomic_load(&ownership->token),
-                         .lease_ms = ownership->lease_ms,
+                         .lease_ms = e ? e->grant->lease_ms : 0,
                          .kind = ownership->kind,
                          .count = ownership->count};
 }

@@ -109,7 +109,7 @@ void hf__side_unlink(hf__entry *e) {
 static bool can_join(const hf__entry *e, const hf__wait *w, hf__time now) {
     const hf__ownership *ownership = e->ownership;
     return ownership && !e->closed_to_joins && ownership->kind == HF_READ &&
-           now < ownership->joinable_until && ownership->lease_ms == w->lease_ms &&
+           now < e->grant->joinable_until && e->grant->lease_ms == w->lease_ms &&
            ownership->count < HF_COUNT_MAX && hf__ownership_valid(ownership, now);
 }
 
@@ -136,7 +136,7 @@ hf__entry *hf__side_for(hf__entry *name_entry, const hf__wait *w, hf__time now,
 void hf__sides_close(hf__entry *name_entry) {
     for (hf__entry *e = name_entry->sides.first; e; e = e->side.next) {
         e->closed_to_joins = true;
-        if (e->ownership) e->ownership->joinable_until = 0;
+        if (e->grant) e->grant->joinable_until = 0;
     }
 }
 

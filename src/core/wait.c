@@ -89,7 +89,7 @@ void hf__entry_dequeue(hf__wait *w, hf__time now) {
 
 /* The next RENEW, sent at once, tells the store the kind that is held instead. */
 void hf__entry_cancel_upgrade(hf__entry *e) {
-    if (e->ownership) e->ownership->verify = true;
+    if (e->grant) e->grant->verify = true;
     e->next_try_at = 0;
 }
 
@@ -104,8 +104,8 @@ static hf__time upgrade_queued_until(const hf__entry *e, const hf__wait *w) {
 static void undo_upgrade(hf__entry *e, const hf__wait *w) {
     hf__time until = upgrade_queued_until(e, w);
     hf__entry_cancel_upgrade(e);
-    if (e->ownership)
-        e->ownership->upgrade_queued_until = hf__later(e->ownership->upgrade_queued_until, until);
+    if (e->grant)
+        e->grant->upgrade_queued_until = hf__later(e->grant->upgrade_queued_until, until);
     else
         hf__entry_add_pending_leave(e, w->acquire_id, until);
 }

@@ -20,15 +20,14 @@ void kit_wait_init(kit_wait *w, uint64_t owner, int64_t wait_ms, int64_t lease_m
                              .try_once = wait_ms == 0,
                              .started_at = now,
                              .until = wait_ms ? hf__after_ms(now, wait_ms) : HF__NEVER,
-                             .ownership = hf__ownership_new(),
                              .handle = calloc(1, sizeof(hf__handle))}};
-    T_CHECK(w->wait.ownership && w->wait.handle);
+    T_CHECK(hf__wait_prepare(&w->wait) && w->wait.handle);
 }
 
 void kit_wait_fini(kit_wait *w) {
     if (w->outcome.times && w->outcome.result == HF_OK) return;
     free(w->wait.handle);
-    hf__ownership_unref(w->wait.ownership);
+    hf__wait_discard(&w->wait);
 }
 
 void kit_collect(hf__core *core, hf__time now) {

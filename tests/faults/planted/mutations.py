@@ -49,8 +49,8 @@ MUTATIONS = [
     Mutation(
         "the deadline of a grant counts from its answer",
         GRANT,
-        "return hf__sooner(hf__lease_deadline(op->sent_at, op->lease_ms), max_hold_until(w, op));",
-        "return hf__sooner(hf__lease_deadline(hf__now(), op->lease_ms), max_hold_until(w, op));",
+        "grant->deadline = hf__lease_deadline(op->sent_at, op->lease_ms);",
+        "grant->deadline = hf__lease_deadline(hf__now(), op->lease_ms);",
         ("fault_pauses", "F01_deadlines_count_from*"),
     ),
     Mutation(
@@ -329,7 +329,7 @@ MUTATIONS = [
     Mutation(
         "a reconnect does not verify the holds",
         "core/core.c",
-        "if (e->ownership) e->ownership->verify = true;",
+        "if (e->grant) e->grant->verify = true;",
         "",
         ("fault_server", "F22_*"),
     ),
@@ -1442,7 +1442,7 @@ MUTATIONS = [
     Mutation(
         "export: an unanswered export is forgotten",
         ANSWER,
-        "        ownership->verify = true;\n        e->next_try_at = now;\n    } else {",
+        "        grant->verify = true;\n        e->next_try_at = now;\n    } else {",
         "        finish_export(e, now);\n    } else {",
         ("fault_export", "F13_an_export*"),
     ),

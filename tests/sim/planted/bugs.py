@@ -49,8 +49,8 @@ ACQUIRE_ALL = "store/redis/lua/acquire_all.lua"
 BUGS = [
     # Deadlines.
     Bug("the deadline of a grant counts from its answer", GRANT,
-        "atomic_store(&ownership->deadline, [[deadline_of(w, op)]]);",
-        "hf__sooner(hf__lease_deadline(now, op->lease_ms), max_hold_until(w, op))"),
+        "grant->deadline = [[hf__lease_deadline(op->sent_at, op->lease_ms)]];",
+        "hf__lease_deadline(now, op->lease_ms)"),
     Bug("the deadline of a handed-over grant counts from its message", NOTIFICATIONS,
         "return [[at <= m->came_at && !old && !overtaken ? at : 0]];",
         "m->came_at", first=60),
@@ -398,10 +398,11 @@ BUGS = [
 
     # Kinds: in the client.
     Bug("an upgrade keeps its old token", GRANT,
-        "[[atomic_store(&ownership->token, op->token);]]\n    if (ownership->kind",
+        "[[e->grant->token = op->token;\n    atomic_store(&ownership->token, op->token);]]\n"
+        "    if (ownership->kind",
         ""),
     Bug("a cancelled upgrade is not undone", WAIT,
-        "[[if (e->ownership) e->ownership->verify = true;]]\n    e->next_try_at = 0;",
+        "[[if (e->grant) e->grant->verify = true;]]\n    e->next_try_at = 0;",
         ""),
     Bug("readers join a hold although others wait", GRANT,
         "if (!plain || [[e->op.has_waiters]] ||",

@@ -46,9 +46,8 @@ static void begin_acquire(ring_caller *t, hf__time now) {
                          .started_at = now,
                          .until = once ? HF__NEVER : now + ring_draw(r, 4000 * HF__MS)};
     if (t->last) t->wait.until = HF__NEVER;
-    t->wait.ownership = hf__ownership_new();
     t->wait.handle = calloc(1, sizeof(hf__handle));
-    if (!t->wait.ownership || !t->wait.handle) abort();
+    if (!hf__wait_prepare(&t->wait) || !t->wait.handle) abort();
     t->doing = RING_WAITS;
     t->doubtful = false;
     t->floor = r->ended_token;
@@ -64,7 +63,7 @@ static void finish_acquire(ring_caller *t, hf__time now) {
     if (t->wait.call.result != HF_OK) {
         r->refused++;
         free(t->wait.handle);
-        hf__ownership_unref(t->wait.ownership);
+        hf__wait_discard(&t->wait);
         think_again(t, now);
         return;
     }
@@ -171,7 +170,7 @@ static hf__time caller_due(const ring_caller *t) {
 static void discard_caller(ring_caller *t) {
     if (t->doing == RING_WAITS) {
         free(t->wait.handle);
-        hf__ownership_unref(t->wait.ownership);
+        hf__wait_discard(&t->wait);
         free(t->wait.call.detail);
     } else if (t->hold) {
         if (t->doing == RING_HOLDS) ring_left(t->client->ring, t);

@@ -69,9 +69,8 @@ static void submit_acquire(sim_caller *t, hf__time now) {
     t->began = now;
     t->last_acquire_id = 0;
     t->arrived = sim_checks_arrival(world_of(t));
-    t->wait.ownership = hf__ownership_new();
     t->wait.handle = calloc(1, sizeof(hf__handle));
-    if (!t->wait.ownership || !t->wait.handle) abort();
+    if (!hf__wait_prepare(&t->wait) || !t->wait.handle) abort();
     SIM_LOG(world_of(t), t->name,
             "client %d.%d  acquires %s%s, %s%s lease %lld, until +%.3f ms%s%s", c->slot, t->index,
             sim_names[t->name], kind_name(&t->wait), t->wait.owner.logical ? "as owner, " : "",
@@ -153,7 +152,7 @@ static void finish_acquire(sim_caller *t, hf__time now) {
     } else {
         sim_checks_refused(world_of(t), t);
         free(t->wait.handle);
-        hf__ownership_unref(t->wait.ownership);
+        hf__wait_discard(&t->wait);
     }
     sim_caller_think(t, now);
 }
@@ -479,7 +478,7 @@ hf__time sim_caller_due(const sim_caller *t) {
 void sim_caller_discard(sim_caller *t) {
     if (t->doing == SIM_ACQUIRING && !(t->wait.call.done && t->wait.call.result == HF_OK)) {
         free(t->wait.handle);
-        hf__ownership_unref(t->wait.ownership);
+        hf__wait_discard(&t->wait);
     } else if (t->doing == SIM_ACQUIRING) { /* granted, but its caller has not seen it */
         hf__ownership_unref(t->wait.handle->ownership);
         free(t->wait.handle);

@@ -135,7 +135,8 @@ static void check_count(sim_world *w, const sim_claim *claim) {
     char owner[HF__OWNER_TEXT];
     if (w->checks.names[claim->name].miscounted || sim_checks_excused(w, claim)) return;
     if (!ownership->entry || ownership->entry->busy ||
-        ownership->posted_count != ownership->count || ownership->renew_tries)
+        ownership->entry->grant->posted_count != ownership->count ||
+        ownership->entry->grant->renew_tries)
         return;
     hf__owner_text(owner, ownership->owner);
     int64_t count = sim_probe_count(w, claim->name, claim->client->who.client, owner);
@@ -227,7 +228,8 @@ static void check_busy_answer(sim_world *w, const sim_caller *t, const hf__owner
 /* An ownership that is not renewed lasts for its whole lease from the start. */
 static void check_lasts(sim_world *w, const sim_caller *t, const hf__ownership *ownership) {
     if (!(ownership->flags & HF_NO_RENEW) || !ownership->entry) return;
-    hf__time lasts = hf__lease_deadline(ownership->entry->held_since, ownership->lease_ms);
+    hf__time lasts =
+        hf__lease_deadline(ownership->entry->held_since, ownership->entry->grant->lease_ms);
     if (atomic_load(&ownership->deadline) < hf__sooner(lasts, ownership->max_hold_until))
         sim_fail(w, t->name, "client %d entered %s without renewal for less than its lease",
                  t->client->slot, sim_names[t->name]);
@@ -288,7 +290,7 @@ static void check_away(sim_world *w, const sim_caller *t) {
     const sim_client *c = t->client;
     const hf__entry *e = sim_client_entry(c, t->name);
     hf__time now = sim_client_now(c);
-    if (!e || !e->ownership || !hf__ownership_valid(e->ownership, now) || e->ownership->renew_tries)
+    if (!e || !e->ownership || !hf__ownership_valid(e->ownership, now) || e->grant->renew_tries)
         return;
     if (!c->store.store.up || now - c->up_since < 2 * w->plan.command_ms * HF__MS) return;
     sim_fail(w, t->name,

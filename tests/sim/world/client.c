@@ -150,7 +150,7 @@ static void check_closed(sim_client *c) {
     SIM_CHECK(w, SIM_ANY, c->core.stats.held == 0);
     SIM_CHECK(w, SIM_ANY, c->core.stats.waiting == 0);
     SIM_CHECK(w, SIM_ANY,
-              !c->core.lost.last && !c->core.finished_calls.last && !c->core.multi_ready.last);
+              !c->core.lost.last && !c->core.finished_calls.last && !c->core.multi_ready.first);
     SIM_CHECK(w, SIM_ANY, !c->closer.done || c->core.entries.count == 0);
     SIM_CHECK(w, SIM_ANY, !c->closer.done || !c->core.timers.root);
     SIM_CHECK(w, SIM_ANY, c->closer.done || !c->unhindered);

@@ -74,7 +74,8 @@ static bool covers_claim(const sim_holder *h, const sim_claim *claim) {
 static void check_count(sim_world *w, const sim_claim *claim, const sim_holder *h) {
     const hf__ownership *ownership = claim->own;
     if (h->miscounted || !ownership->entry || ownership->entry->busy ||
-        ownership->posted_count != ownership->count || ownership->renew_tries)
+        ownership->entry->grant->posted_count != ownership->count ||
+        ownership->entry->grant->renew_tries)
         return;
     if (ownership->kind != HF_WRITE && h->before == ownership->token)
         return; /* upgraded, but not yet notified */
@@ -550,7 +551,7 @@ static void check_holders(sim_world *w, int name) {
 /* Returns true if an upgrade is queued that no caller waits for any more. */
 static bool is_abandoned(const sim_world *w, const hf__entry *e, const sim_waiter *s) {
     if (s->kind != 'g' || !w->plan.fair || !e || !e->ownership) return false;
-    return !e->busy && !e->ownership->verify && !(e->waits.first && e->waits.first->upgrade);
+    return !e->busy && !e->grant->verify && !(e->waits.first && e->waits.first->upgrade);
 }
 
 static void check_queue(sim_world *w, int name) {

@@ -35,9 +35,8 @@ static void add_part(sim_caller *t, hf__multi_part *p, int name, hf__owner owner
     t->wait = (hf__wait){.owner = owner, .lease_ms = lease_ms};
     if (sim_chance(world_of(t), 10)) t->wait.flags |= HF_NOT_REENTRANT;
     sim_caller_draw_kind(t);
-    t->wait.ownership = hf__ownership_new();
     t->wait.handle = calloc(1, sizeof(hf__handle));
-    if (!t->wait.ownership || !t->wait.handle) abort();
+    if (!hf__wait_prepare(&t->wait) || !t->wait.handle) abort();
     p->wait = t->wait;
     p->name = sim_names[name];
     p->length = strlen(sim_names[name]);
@@ -103,7 +102,7 @@ static void keep_all(sim_caller *t, hf__time now) {
 static void free_part(hf__multi_part *p) {
     if (part_granted(p)) hf__ownership_unref(p->wait.handle->ownership);
     free(p->wait.handle);
-    hf__ownership_unref(p->wait.ownership);
+    hf__wait_discard(&p->wait);
     free(p->wait.call.detail);
     free(p->extend_call.detail);
 }
