@@ -78,13 +78,10 @@ void hf__acquire_fill(hf__wait *w, const hf_client *c, const hf_options *o, hf__
 }
 
 static hf_hold *hold_new(hf_client *c, hf_lost_fn *on_lost, void *arg) {
-    hf_hold *hold = calloc(1, sizeof *hold);
+    hf_hold *hold = malloc(sizeof *hold);
     if (!hold) return NULL;
     atomic_fetch_add(&c->refs, 1); /* for the hold: on_lost may release it before we return */
-    atomic_init(&hold->refs, 1);
-    hold->client = c;
-    hold->on_lost = on_lost;
-    hold->arg = arg;
+    *hold = (hf_hold){.client = c, .refs = 1, .on_lost = on_lost, .arg = arg};
     return hold;
 }
 

@@ -83,18 +83,19 @@ static void begin_grant(hf__entry *e, hf__wait *w, hf__time now) {
     const hf__op *op = &e->op;
     hf__grant *grant = e->grant = w->grant;
     w->grant = NULL;
-    grant->acquire_id = op->acquire_id;
-    grant->token = op->token;
-    grant->lease_ms = w->lease_ms;
-    grant->deadline = hf__lease_deadline(op->sent_at, op->lease_ms);
-    grant->lapses_at = hf__lease_lapse(now, op->lease_ms);
+    *grant = (hf__grant){.acquire_id = op->acquire_id,
+                         .token = op->token,
+                         .lease_ms = w->lease_ms,
+                         .deadline = hf__lease_deadline(op->sent_at, op->lease_ms),
+                         .lapses_at = hf__lease_lapse(now, op->lease_ms),
+                         .renew_at = HF__NEVER,
+                         .posted_kind = (uint8_t)w->kind,
+                         .posted_count = 1};
     /* a duplicate of this ACQUIRE may arrive late, and restart its lease */
     if (e->late_acquire_until)
         hf__grant_extend_lapse(grant, grant->lease_ms, e->late_acquire_until);
-    grant->renew_at =
-        w->flags & HF_NO_RENEW ? HF__NEVER : hf__core_renew_at(e->core, op->sent_at, op->lease_ms);
-    grant->posted_kind = (uint8_t)w->kind;
-    grant->posted_count = 1;
+    if (!(w->flags & HF_NO_RENEW))
+        grant->renew_at = hf__core_renew_at(e->core, op->sent_at, op->lease_ms);
 }
 
 /* The entry has a grant. */

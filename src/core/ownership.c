@@ -10,16 +10,13 @@
 #include "core/histogram.h"
 
 static hf__ownership *ownership_new(void) {
-    hf__ownership *ownership = calloc(1, sizeof *ownership);
-    if (!ownership) return NULL;
-    atomic_init(&ownership->refs, 1);
-    atomic_init(&ownership->state, HF__RELEASED);
-    ownership->lost_fd = -1;
+    hf__ownership *ownership = malloc(sizeof *ownership);
+    if (ownership) *ownership = (hf__ownership){.refs = 1, .state = HF__RELEASED, .lost_fd = -1};
     return ownership;
 }
 
 bool hf__wait_prepare(hf__wait *w) {
-    if (!w->grant) w->grant = calloc(1, sizeof *w->grant);
+    if (!w->grant) w->grant = malloc(sizeof *w->grant);
     if (!w->ownership) w->ownership = ownership_new();
     return w->grant && w->ownership;
 }

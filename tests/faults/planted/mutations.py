@@ -49,8 +49,8 @@ MUTATIONS = [
     Mutation(
         "the deadline of a grant counts from its answer",
         GRANT,
-        "grant->deadline = hf__lease_deadline(op->sent_at, op->lease_ms);",
-        "grant->deadline = hf__lease_deadline(hf__now(), op->lease_ms);",
+        ".deadline = hf__lease_deadline(op->sent_at, op->lease_ms),",
+        ".deadline = hf__lease_deadline(hf__now(), op->lease_ms),",
         ("fault_pauses", "F01_deadlines_count_from*"),
     ),
     Mutation(

@@ -49,7 +49,7 @@ ACQUIRE_ALL = "store/redis/lua/acquire_all.lua"
 BUGS = [
     # Deadlines.
     Bug("the deadline of a grant counts from its answer", GRANT,
-        "grant->deadline = [[hf__lease_deadline(op->sent_at, op->lease_ms)]];",
+        ".deadline = [[hf__lease_deadline(op->sent_at, op->lease_ms)]],",
         "hf__lease_deadline(now, op->lease_ms)"),
     Bug("the deadline of a handed-over grant counts from its message", NOTIFICATIONS,
         "return [[at <= m->came_at && !old && !overtaken ? at : 0]];",
