@@ -26,9 +26,6 @@
         type *next, *prev; \
     }
 
-/* The last item; NULL: the list is empty. */
-#define hf__list_last(list, link) ((list)->first ? (list)->first->link.prev : NULL)
-
 /* The item before this one; NULL: it is the first. */
 #define hf__list_prev(list, item, link) ((list)->first == (item) ? NULL : (item)->link.prev)
 
@@ -46,6 +43,17 @@
         } else {                                          \
             (list)->first = (item);                       \
         }                                                 \
+    } while (0)
+
+#define hf__list_prepend(list, item, link)                \
+    do {                                                  \
+        (item)->link.next = (list)->first;                \
+        (item)->link.prev = (item);                       \
+        if ((list)->first) {                              \
+            (item)->link.prev = (list)->first->link.prev; \
+            (list)->first->link.prev = (item);            \
+        }                                                 \
+        (list)->first = (item);                           \
     } while (0)
 
 /* The item must be in the list. */

@@ -218,7 +218,7 @@ static void lead_polling(hf_client *c, int fd, struct pollfd *fds, int own, hf__
 }
 
 static void join_followers(hf_client *c, hf__waker *w) {
-    hf__list_append(&c->followers, w, link);
+    hf__list_prepend(&c->followers, w, link);
 }
 
 static void leave_followers(hf_client *c, hf__waker *w) {
@@ -227,7 +227,7 @@ static void leave_followers(hf_client *c, hf__waker *w) {
 
 /* The one that fell asleep last is the first to lead: its memory is still in the cache. */
 static void wake_follower(hf_client *c) {
-    if (c->followers.first) hf__wake_later(&c->wakers, hf__list_last(&c->followers, link));
+    if (c->followers.first) hf__wake_later(&c->wakers, c->followers.first);
 }
 
 /* Sleep until another thread wakes this one, because its answer is there, or because it must

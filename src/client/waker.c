@@ -8,7 +8,7 @@
 #include "base/thread.h"
 
 hf__waker *hf__waker_take(hf__wakers *all) {
-    hf__waker *w = hf__list_last(&all->pool, link);
+    hf__waker *w = all->pool.first;
     if (w) {
         hf__list_remove(&all->pool, w, link);
         return w;
@@ -23,7 +23,7 @@ hf__waker *hf__waker_take(hf__wakers *all) {
 }
 
 void hf__waker_put(hf__wakers *all, hf__waker *w) {
-    hf__list_append(&all->pool, w, link);
+    hf__list_prepend(&all->pool, w, link);
 }
 
 /* Conditions are not destroyed: in a forked child that would wait for threads of the parent. */

@@ -34,8 +34,8 @@ typedef struct hf__entry hf__entry;
 typedef struct hf__grant hf__grant;
 typedef struct hf__ownership hf__ownership;
 
-/* A caller that waits for an outcome. It is finished once, and is then kept until the
-   client takes it with hf__core_next_finished. */
+/* A caller that waits for an outcome. It is finished once, and is then kept until the client takes
+   it with hf__core_next_finished. */
 typedef struct hf__call {
     struct hf__call *next;
     void *waker; /* the client's: what to wake */
@@ -160,6 +160,8 @@ void hf__core_verify(hf__core *core, const hf__handle *handle, hf__time now);
 /* End all waits with HF_CLOSED and release all holds. `call` is finished when the store has
    answered everything. */
 void hf__core_close(hf__core *core, hf__call *call, hf__time now);
+
+/* The caller of hf__core_close stops waiting. */
 void hf__core_close_unwait(hf__core *core);
 
 /* ---- Events ---- */
@@ -183,6 +185,7 @@ hf__time hf__core_due(const hf__core *core);
 /* The next call that is finished, for the client to wake; NULL: none is left. */
 hf__call *hf__core_next_finished(hf__core *core);
 
+/* Whether there is such a call. */
 bool hf__core_has_finished(const hf__core *core);
 
 /* The next lost ownership, for the client to report and to unref; NULL: none is left. */
@@ -190,6 +193,7 @@ hf__ownership *hf__core_next_lost(hf__core *core);
 
 /* ---- Calls ---- */
 
+/* A list of calls that the client keeps itself. */
 void hf__calls_push(hf__calls *calls, hf__call *call);
 void hf__calls_remove(hf__calls *calls, const hf__call *call); /* if it is one of them */
 
@@ -213,7 +217,7 @@ typedef struct hf__loss {
 hf__loss hf__ownership_loss(const hf__ownership *ownership);
 
 /* What a handle knows without the mutex, also in a signal handler: until when it is valid (0: it is
-   not), its token, and why it was lost (NULL: it was not, or has just been released). */
+   not), its token, and why it was lost (NULL: it was not). */
 hf__time hf__handle_valid_until(const hf__handle *handle, hf__time now);
 uint64_t hf__handle_token(const hf__handle *handle);
 const char *hf__handle_lost_reason(const hf__handle *handle);

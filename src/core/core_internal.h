@@ -26,7 +26,7 @@
  * one. It begins with the answer or the notification that granted it. It ends when it is released,
  * exported or lost; today that is when its ownership ends. Its memory comes from the wait.
  */
-typedef struct hf__grant {
+struct hf__grant {
     uint64_t acquire_id;
     uint64_t token;     /* as the store has it */
     int64_t lease_ms;   /* that its renewals ask for */
@@ -43,7 +43,7 @@ typedef struct hf__grant {
     uint8_t posted_kind, sent_kind; /* confirmed by the store; being sent to the store */
     bool verify;                    /* ask the store at once whether it still exists */
     bool export_unknown;            /* an EXPORT of it had no answer; it is sent again */
-} hf__grant;
+};
 
 /*
  * States of an ownership:

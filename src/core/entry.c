@@ -110,7 +110,7 @@ static void prepare_acquire(hf__entry *e, hf__time now) {
     e->op.permits = w->permits;
     e->op.capacity = w->capacity;
     e->op.upgrade = w->upgrade;
-    e->op.upgrades = e->grant ? e->grant->upgrades : 0;
+    e->op.upgrades = e->ownership ? e->grant->upgrades : 0;
     e->op.enqueue = !w->try_once;
     e->op.inherits_position = e->pending_release_queued && !e->pending_release_held;
     e->op.lease_ms = w->upgrade && e->ownership ? lease_to_request(e, now) : hf__wait_lease(w);
@@ -237,7 +237,7 @@ static bool has_unposted_state(const hf__entry *e) {
 }
 
 static bool renew_wanted(const hf__entry *e, hf__time now) {
-    if (!e->grant) return false;
+    if (!e->ownership) return false;
     if (e->ownership->extend_calls.last || now >= e->grant->renew_at) return true;
     return has_unposted_state(e) && now >= e->next_try_at;
 }

@@ -301,12 +301,12 @@ void hf__core_release_all_unwait(hf__multi_release *release, hf__handle *const *
 
 void hf__multi_part_done(hf__multi *m) {
     if (--m->pending) return;
-    hf__list_append(&m->core->multi_ready, m, link);
+    hf__list_prepend(&m->core->multi_ready, m, link);
 }
 
 bool hf__core_advance_multi(hf__core *core, hf__time now) {
     bool some = core->multi_ready.first;
-    for (hf__multi *m; (m = hf__list_last(&core->multi_ready, link));) {
+    for (hf__multi *m; (m = core->multi_ready.first);) {
         hf__list_remove(&core->multi_ready, m, link);
         if (m->is_acquire)
             advance_acquire((hf__multi_acquire *)m, now);

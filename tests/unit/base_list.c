@@ -39,6 +39,17 @@ static item *draw_outside(struct lists *l) {
     }
 }
 
+static void add_some(struct lists *l, item *it) {
+    if (draw(l, 2)) {
+        hf__list_append(&l->list, it, link);
+        l->order[l->count++] = it;
+    } else {
+        hf__list_prepend(&l->list, it, link);
+        memmove(l->order + 1, l->order, l->count++ * sizeof *l->order);
+        l->order[0] = it;
+    }
+}
+
 static void check_list(const struct lists *l) {
     size_t i = 0;
     for (const item *it = l->list.first; it; it = it->link.next, i++) {
@@ -58,9 +69,7 @@ static void test_list_against_array(void **state) {
     struct lists l = {.rand = {1}};
     for (int n = 0; n < OPERATIONS; n++) {
         if (l.count < ITEMS && (!l.count || draw(&l, 2))) {
-            item *it = draw_outside(&l);
-            hf__list_append(&l.list, it, link);
-            l.order[l.count++] = it;
+            add_some(&l, draw_outside(&l));
         } else {
             size_t i = draw(&l, l.count);
             hf__list_remove(&l.list, l.order[i], link);

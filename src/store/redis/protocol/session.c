@@ -164,9 +164,9 @@ hf_result hf__session_feed(hf__session *s, const char *bytes, size_t length, hf_
     default: return hf__session_not_redis(s, detail);
     }
     for (;;) {
-        bool slots =
-            s->in_flight > s->unsent && hf__fifo_first(&s->sent)->verb == HF__CLUSTER_SLOTS;
-        s->parser.reply.slots = slots ? hf__fifo_first(&s->sent)->slots : NULL;
+        const hf__op *first = s->in_flight > s->unsent ? hf__fifo_first(&s->sent) : NULL;
+        bool slots = first && first->verb == HF__CLUSTER_SLOTS;
+        s->parser.reply.slots = slots ? first->slots : NULL;
         hf__parsed parsed = hf__parser_next(&s->parser);
         if (parsed == HF__PARSE_MORE) return HF_OK;
         hf_result r = parsed == HF__PARSED ? hf__session_answer(s, now, detail)
