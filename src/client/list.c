@@ -28,13 +28,13 @@ typedef struct name_listing {
     hf_waiter waiters[HF__WAITERS_MAX];
 } name_listing;
 
-static hf__time step_end(const hf_client *c) {
+static hf__time step_deadline(const hf_client *c) {
     return hf__command_until(c, hf__now());
 }
 
 static hf_result find_names(name_listing *k) {
     hf__exchange exchange = {.op = {.verb = HF__LIST, .name = "", .list_walk = &k->listing}};
-    hf_result r = hf__exchange_run(k->client, &exchange, step_end(k->client));
+    hf_result r = hf__exchange_run(k->client, &exchange, step_deadline(k->client));
     k->count = 0;
     for (uint32_t i = 0; !r && i < k->listing.count; i++)
         if (hf__glob(k->pattern, k->listing.names[i].name))
@@ -45,7 +45,7 @@ static hf_result find_names(name_listing *k) {
 /* Send an exchange for each wanted name, then wait for all: the store may answer them together. */
 static hf_result exchange_all(name_listing *k, hf__verb verb) {
     hf_client *c = k->client;
-    hf__time until = step_end(c);
+    hf__time until = step_deadline(c);
     hf_result result = HF_OK;
     for (uint32_t i = 0; i < k->count; i++) {
         seen *s = &k->seen[i];

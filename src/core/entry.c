@@ -236,7 +236,7 @@ static bool has_unposted_state(const hf__entry *e) {
            e->grant->posted_kind != e->ownership->kind;
 }
 
-static bool renew_wanted(const hf__entry *e, hf__time now) {
+static bool needs_renew(const hf__entry *e, hf__time now) {
     if (!e->ownership) return false;
     if (e->ownership->extend_calls.last || now >= e->grant->renew_at) return true;
     return has_unposted_state(e) && now >= e->next_try_at;
@@ -247,7 +247,7 @@ static void send_next_op(hf__entry *e, hf__time now) {
         send_release(e, now);
     else if (e->ownership && e->ownership->export_calls.last)
         send_export(e, now);
-    else if (renew_wanted(e, now))
+    else if (needs_renew(e, now))
         send_renew(e, now);
     else if (e->waits.first && now < e->waits.first->until &&
              !e->ownership == !e->waits.first->upgrade && !e->release_requested) {

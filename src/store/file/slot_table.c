@@ -46,8 +46,8 @@ int hf__slot_read(int fd, unsigned index, hf__slot *slot) {
     return n < 0 ? errno : 0;
 }
 
-int hf__slot_write(int fd, unsigned index, hf__slot *slot, bool anew) {
-    size_t from = anew ? 0 : offsetof(hf__slot, until);
+int hf__slot_write(int fd, unsigned index, hf__slot *slot, bool whole) {
+    size_t from = whole ? 0 : offsetof(hf__slot, until);
     char bytes[SLOT_SIZE] = {0}; /* whole, so that the file ends where the last slot ends */
     slot->checksum = checksum_of(slot);
     memcpy(bytes, slot, sizeof *slot);

@@ -82,8 +82,8 @@ void hf__slot_table_fini(hf__slot_table *table);
 
 /* Operations on one slot. 0 or errno. A slot beyond the end of the file reads as empty. */
 int hf__slot_read(int fd, unsigned index, hf__slot *slot);
-/* Sets the checksum. `anew` also clears `broken`; otherwise the mark stays. */
-int hf__slot_write(int fd, unsigned index, hf__slot *slot, bool anew);
+/* Sets the checksum. `whole` also clears `broken`; otherwise the mark stays. */
+int hf__slot_write(int fd, unsigned index, hf__slot *slot, bool whole);
 int hf__slot_clear(int fd, unsigned index);
 int hf__slot_extend(int fd, unsigned index, hf__time until, uint32_t count);
 int hf__slot_mark_broken(int fd, unsigned index, uint64_t token);
