@@ -339,7 +339,7 @@ HF_API const char *hf_where(hf_client *client);
  *                     write
  * HF_UNREACHABLE      the store or too many of its replicas are away: at once with wait_ms 0, else
  *                     after at most the outage time; nothing was acquired
- * HF_NO_QUORUM        the same, if a majority of the nodes is away; or too few were up for
+ * HF_NO_QUORUM        the same, if no majority of the nodes can be reached; or too few were up for
  *                     rejoin_delay
  * HF_UNKNOWN_OUTCOME  a request was sent and not answered; or the wait was in the queue when the
  *                     store went away; or the answer came when the lease was over. If this call did
