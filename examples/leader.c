@@ -30,7 +30,7 @@ static void on_change(const hf_leader_info *leader, void *arg) {
     pthread_mutex_unlock(&w->mutex);
 }
 
-/* Only because this program shows each change: a real leader does not wait to be observed. */
+/* Only so that this program shows each change. A real leader does not wait to be observed. */
 static int await_changes(watcher *w, int count) {
     struct timespec until;
     int error = 0;

@@ -94,8 +94,8 @@ class Client:
         """Acquire several names, all or none, as one hold.
 
         Give names, or a Request for kinds other than the mutex. Every caller acquires them in the
-        same order, so callers cannot deadlock. Losing one name loses the hold. Otherwise as
-        acquire().
+        same order, so callers cannot deadlock. Losing one name loses the hold. In all other
+        respects it works like acquire().
         """
         options = COptions(
             wait_ms=wait_ms(timeout), lease_ms=span_ms(lease, "lease"),
@@ -126,7 +126,8 @@ class Client:
                  on_lost: Optional[LostFunction] = None) -> Hold:
         """Wait to become the leader: acquire `name` and publish `value` under its token.
 
-        Releasing it resigns. Hold.proclaim publishes another value. Otherwise as acquire().
+        Releasing it resigns. Hold.proclaim publishes another value. In all other respects
+        it works like acquire().
         """
         options = COptions(
             wait_ms=wait_ms(timeout), lease_ms=span_ms(lease, "lease"),
@@ -229,7 +230,7 @@ class Client:
         return Latch(self, name)
 
     def break_lock(self, name: Name, token: int = 0) -> None:
-        """End the ownership of `name` by force; with a token only if it is that one.
+        """End the ownership of `name` by force; with a token, only if it has that one.
 
         Its holder learns of the loss. NotHeldError means that there was nothing to break.
         """
@@ -257,7 +258,8 @@ class Client:
     def close(self) -> None:
         """Release all holds and end every wait with ClosedError. Closing twice is allowed.
 
-        Closing waits for callbacks to return. So if a callback calls it, it runs on another thread.
+        Closing waits for callbacks to return. So if a callback calls close(), the
+        work is done on another thread.
         """
         if os.getpid() != self._pid:
             self._closer()  # frees memory

@@ -157,7 +157,8 @@ class Hold:
         """Let it leave this process. Any process can adopt it with the returned text.
 
         See Client.adopt. It lasts for its lease, without renewal. Only a mutex on a server can
-        leave. If this raises, it has not left; with UnknownOutcomeError that is unknown.
+        leave. If this raises, the hold has not left. After UnknownOutcomeError it is not known
+        whether it has.
         """
         hf = library()
         exported = ctypes.create_string_buffer(EXPORT_MAX)

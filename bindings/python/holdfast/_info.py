@@ -22,7 +22,7 @@ class Waiter:
 
 @dataclass(frozen=True)
 class Info:
-    """Who holds a lock, as the store reports it. Of a free lock only the waiters are known."""
+    """Who holds a lock, as the store reports it. Of a free lock it has only the waiters."""
 
     held: bool
     kind: Kind
@@ -45,7 +45,7 @@ class Info:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Durations: buckets[i] counts those of at most 2**i microseconds, without earlier buckets."""
+    """Durations: buckets[i] counts those up to 2**i microseconds that are in no earlier bucket."""
 
     count: int
     sum: float  # seconds
