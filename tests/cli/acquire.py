@@ -179,7 +179,7 @@ class Acquire(Handles):
 
     def test_a_helper_is_not_extended(self):
         self.assertTaken(self.acquire("--detach", "--max-hold", "5m"))
-        self.assertCode(64, self.hf("extend", self.handle), "needs no extending")
+        self.assertCode(64, self.hf("extend", self.handle), "no need to extend")
         self.assertBusy()
 
     def test_closed_streams(self):

@@ -419,7 +419,7 @@ class OfAQuorum(Doctor):
         self.assertIn(f":{self.nodes[0].port}", away[1])
         for level, found in others:
             self.assertEqual("warning", level)
-            self.assertIn("does not tell how long", found)
+            self.assertIn("does not report its uptime", found)
 
 
 class Fake:

@@ -115,7 +115,7 @@ class ExitCodes(kit.Case):
     def test_69_says_what_was_meant(self):
         for words, hint in ((["no-such-command-anywhere"], r"\$PATH"),
                             (["echo a; echo b"], "use -c"),
-                            (["./none"], "directory$"), (["-n"], "options go before NAME")):
+                            (["./none"], "directory$"), (["-n"], "put options before NAME")):
             with self.subTest(words):
                 self.assertSays(self.hf("run", self.name, *words), hint)
 

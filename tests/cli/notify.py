@@ -55,7 +55,7 @@ class Hooks(kit.Case):
     def test_its_failure_is_said_and_is_not_the_command_s(self):
         result = self.hf("run", "--on-acquire", "exit 3", self.name, "true")
         self.assertCode(0, result)
-        self.assertSays(result, "--on-acquire ended with exit code 3")
+        self.assertSays(result, "the command of --on-acquire ended with exit code 3")
 
     def test_the_lock_does_not_wait_for_it(self):
         job = self.start("run", "--on-acquire", "exec sleep 300", self.name, "true")
@@ -211,7 +211,7 @@ class Events(kit.Case):
         result = self.hf("run", "--json", writer, self.name, "true", pass_fds=[writer])
         os.close(writer)
         self.assertCode(0, result)
-        self.assertSays(result, "nobody reads")
+        self.assertSays(result, "does not read")
 
     def test_a_reader_that_is_gone_holds_nothing_up(self):
         reader, writer = os.pipe()

@@ -255,7 +255,7 @@ class InFiles(kit.Case):
     def test_a_holder_that_is_stopped_is_seen(self):
         holder = self.holder(None, "--lease", "500ms")
         holder.signal(signal.SIGSTOP)
-        until(lambda: "the holder does not run" in self.hf("status", self.name).out,
+        until(lambda: "the holder is not running" in self.hf("status", self.name).out,
               "the end of its lease")
 
     def test_free_with_others_in_line(self):

@@ -31,7 +31,7 @@ class Top(kit.Case):
         """Starts top in a terminal and waits until it has drawn."""
         t = self.t or self.terminal()
         t.type(" ".join(["$H top", "--interval 100ms", *words]))
-        t.see(r"^\d+ locks?, \d+ waiting, by ")
+        t.see(r"^\d+ locks?, \d+ waiting, sorted by ")
         return t
 
     def row(self, name, pattern=""):
@@ -69,7 +69,7 @@ class OnTheScreen(Top):
         self.holder("busy")
         self.wait_in_line("busy", 3)
         t = self.top()
-        t.see(r"^2 locks, 3 waiting, by waiting$")
+        t.see(r"^2 locks, 3 waiting, sorted by waiting$")
         t.see(r"^NAME .*\nbusy +held +holdfast, pid \d+ on .* 3 *\naside +held .* 0 *$")
 
     def test_a_real_fight(self):
@@ -108,13 +108,13 @@ class OnTheScreen(Top):
         t.key("r")
         t.see(r"^gamma-ray .*\nbeta .*\nalpha ")
         t.key("s")
-        t.see(r"by waiting, reversed$")
+        t.see(r"sorted by waiting, reversed$")
         t.key("r", "/")
         t.tmux("send-keys", "-l", "ET")
         t.see(r"^/ET_")
         t.see(r"^NAME .*\nbeta .*\n *$")
         t.key("Enter", "Escape")
-        t.see(r"^3 locks, 0 waiting, by waiting$")
+        t.see(r"^3 locks, 0 waiting, sorted by waiting$")
         t.key("q")
         self.assertLeft(0)
 
@@ -174,7 +174,7 @@ class OnTheScreen(Top):
         t.see(", paused$")
         self.holder("second")
         t.key("s")
-        t.see(r"^1 lock, 0 waiting, by held, paused$")
+        t.see(r"^1 lock, 0 waiting, sorted by held, paused$")
         t.key("Space")
         t.see(r"^2 locks, ")
 
@@ -245,7 +245,7 @@ class InTrouble(Top):
         t.see(r"^Enter +show its holder")
         t.key("?")
         self.redis.start()
-        t.see(r"^0 locks, 0 waiting, by waiting$")
+        t.see(r"^0 locks, 0 waiting, sorted by waiting$")
         t.key("q")
         self.assertLeft(0)
 

@@ -40,7 +40,7 @@ class Wait(kit.Case):
         name = "it's a lock; $x"
         self.holder(name)
         result = self.hf("wait", "-w", "0", name)
-        command = result.err.strip().split("who holds it: ")[1].replace("holdfast", kit.HOLDFAST, 1)
+        command = result.err.strip().split(", run: ")[1].replace("holdfast", kit.HOLDFAST, 1)
         del self.env["HOLDFAST_URL"]
         shown = self.run_bare("sh", "-c", command)
         self.assertCode(0, shown)

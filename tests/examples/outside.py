@@ -195,7 +195,7 @@ class Server(Case):
         self.assertEqual((200, b"written\n", "7"), self.request("PUT", b"billed", 7))
         self.assertEqual(200, self.request("PUT", b"sent", 7)[0])
         self.assertEqual(200, self.request("PUT", b"paid", 9)[0])
-        self.assertEqual((412, b"a later holder has been here\n", "9"),
+        self.assertEqual((412, b"a later holder has written\n", "9"),
                          self.request("PUT", b"billed", 8))
         self.assertEqual((200, b"paid", "9"), self.request("GET"))
 

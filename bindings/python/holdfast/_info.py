@@ -10,7 +10,7 @@ from ._library import CHistogram, CInfo, CStats, CWaiter, Kind, text
 
 @dataclass(frozen=True)
 class Waiter:
-    """A client in the queue of a lock; one entry, whichever of its threads wait."""
+    """A client in the queue of a lock: one entry, even if several of its threads wait."""
 
     pid: int  # 0: unknown
     client: str
@@ -22,7 +22,7 @@ class Waiter:
 
 @dataclass(frozen=True)
 class Info:
-    """Who holds a lock, as the store reports it. Of a free lock it has only the waiters."""
+    """Who holds a lock, as the store reports it. If the lock is free, only waiters are known."""
 
     held: bool
     kind: Kind
@@ -45,7 +45,7 @@ class Info:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Durations: buckets[i] counts those up to 2**i microseconds that are in no earlier bucket."""
+    """Durations: buckets[i] counts those of at most 2**i microseconds, without earlier buckets."""
 
     count: int
     sum: float  # seconds
