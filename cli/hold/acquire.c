@@ -65,10 +65,8 @@ static int export_hold(const acquire_args *a, const store *s, hf_client *client,
     uint64_t token = hf_fence(hold);
     hf_result r = hf_export(hold, text, sizeof text);
     if (r) {
-        int failed = r == HF_UNSUPPORTED
-                         ? fail_no_renew(s)
-                         : fail(exit_code_of(r), "cannot keep %s without a helper process: %s",
-                                a->name, hf_error_detail());
+        int failed = fail(exit_code_of(r), "cannot keep %s without a helper process: %s", a->name,
+                          hf_error_detail());
         (void)hf_release(hold);
         return failed;
     }
