@@ -158,7 +158,7 @@ static bool parse_number(const char *text, int64_t max, int32_t *out) {
 /* ---- Options ---- */
 
 /* An option without '=', or one that follows a credential, may be the rest of a password that
-   contains '&'. Such an option is not quoted. */
+   contains '&'. The error text does not quote such an option. */
 static hf_result unknown_option(const hf__url *url, const char *name, size_t length, bool quoted) {
     char known[512] = "";
     size_t used = 0;

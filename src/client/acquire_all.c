@@ -50,7 +50,8 @@ static hf_result copy_requests(request_list *w, const hf_request *requests, size
     return HF_OK;
 }
 
-/* A name that is requested twice: permits add up; of other kinds the stronger one is acquired. */
+/* A name is requested twice: permits are added; of two other kinds, the stronger one is
+   acquired. */
 static hf_result merge_request(hf_request *into, const hf_request *more) {
     into->flags |= more->flags;
     if (into->kind == HF_PERMITS && more->kind == HF_PERMITS) {
@@ -120,15 +121,15 @@ static hf_result check_requests(hf_client *c, request_list *w, const hf_options 
 
 static hf__bundle *bundle_new(const request_list *w) {
     size_t parts = w->parts * sizeof(hf_hold *), part_of = w->count * sizeof(unsigned);
-    size_t letting_go = sizeof(hf__multi_release) + w->parts * sizeof(hf__call);
-    hf__bundle *b = calloc(1, sizeof *b + parts + letting_go + part_of);
+    size_t release_size = sizeof(hf__multi_release) + w->parts * sizeof(hf__call);
+    hf__bundle *b = calloc(1, sizeof *b + parts + release_size + part_of);
     if (!b) return NULL;
     b->lost_fd = -1;
     b->count = w->parts;
     b->requests = w->count;
     b->parts = (hf_hold **)(b + 1);
     b->multi_release = (hf__multi_release *)(b->parts + w->parts);
-    b->part_of = (unsigned *)((char *)b->multi_release + letting_go);
+    b->part_of = (unsigned *)((char *)b->multi_release + release_size);
     memcpy(b->part_of, w->part_of, part_of);
     return b;
 }
@@ -193,7 +194,7 @@ static hf_result wait_for_all(hf_client *c, hf__multi_acquire *t, hf_cancel *can
     return hf__call_result(&t->call);
 }
 
-/* One may have been lost since the last one was granted. */
+/* A part may have been lost since the last part was granted. */
 static hf_result return_hold(hf_client *c, hf_hold *hold) {
     hf__time now = hf__now();
     for (unsigned i = 0; i < hf__parts(hold); i++) {

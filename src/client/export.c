@@ -19,7 +19,7 @@
 #define START       "hf1:"
 #define ENCODED_MAX (3 * HF_NAME_MAX + 1)
 
-/* For this long after its lease others can see who exported it. */
+/* Others can see who exported a hold for this long after its lease. */
 #define KNOWN_MS INT64_C(86400000)
 
 _Static_assert(sizeof START + HF__UUID_LENGTH + HF__DIGITS + HF__DIGITS + 3 + ENCODED_MAX <=

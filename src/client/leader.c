@@ -2,8 +2,8 @@
 /*
  * Leaders.
  *
- * To campaign is to acquire the mutex, and then to publish a value under the token of the hold. The
- * store accepts the value only while that hold exists, and returns it only with that token.
+ * A campaign acquires the mutex, and then publishes a value under the token of the hold. The store
+ * accepts the value only while that hold exists, and returns it only with that token.
  */
 #include "client/leader.h"
 
@@ -33,7 +33,7 @@ static hf_result check_hold(const hf_hold *hold) {
     return hf__fail_line(r, atomic_load(&ownership->lost_reason));
 }
 
-/* The store does not have the hold any more: check it at once. */
+/* The store does not have the hold any more: verify it at once. */
 static void verify_ownership(hf_client *c, hf__ownership *ownership) {
     if (!ownership->entry) return;
     ownership->verify = true;
@@ -97,7 +97,7 @@ hf_result hf_campaign_v(hf_client *c, const char *name, const void *value, size_
     if (!hold) return hf__fail(HF_INVALID, "hf_campaign needs a pointer for the hold");
     *hold = NULL;
     hf_result r = check_campaign(options, size, value, length);
-    /* before waiting for a lock that could not be used to lead */
+    /* checked before waiting for a lock that could not be used to lead */
     if (!r) r = hf__call_begin_latch_leader(c);
     if (r) return r;
     hf__call_end(c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Listing the names in use. The store finds a batch of names that may be in use. All of them are
- * inspected in one go, and reported without the mutex; then comes the next batch.
+ * inspected together, and reported without the mutex. Then comes the next batch.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static bool report_names(name_listing *k) {
     return false;
 }
 
-/* Mutex held before and after; but not in a child that the callback has forked. */
+/* Mutex held before and after, but not in a child process that the callback has forked. */
 static hf_result list_names(name_listing *k) {
     hf_client *c = k->client;
     for (bool enough = false; !enough && !k->listing.finished;) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Observers. Each asks for the leader again and again, and calls back when the answer differs from
- * the last one reported. States:
+ * Observers. Each observer queries the leader repeatedly, and runs its callback when the answer
+ * differs from the last one reported. States:
  *
  *   WAITING --timer or notification------> QUERYING
  *   QUERYING --no change, or no answer---> WAITING
- *   QUERYING --another leader------------> IDENTIFYING (asks for the leader's identity)
+ *   QUERYING --another leader------------> IDENTIFYING (queries the leader's identity)
  *   QUERYING --no leader-----------------> REPORTING
  *   IDENTIFYING --answer-----------------> REPORTING
  *   REPORTING --the callback returned----> WAITING
@@ -40,7 +40,7 @@ struct hf_observer {
     void *arg;
     observer_state state;
     bool ended;               /* hf_unobserve was called: it queries no more */
-    bool orphan;              /* hf_unobserve has returned: its last user frees it */
+    bool orphan;              /* hf_unobserve has returned: the last one that uses it frees it */
     bool running;             /* the callback is running */
     bool begun, refused;      /* something was reported; a refusal was logged */
     uint64_t token, sequence; /* as last reported; 0: no leader */
@@ -130,7 +130,7 @@ static void observer_free(hf_observer *o) {
     hf__client_unref(c);
 }
 
-/* The user's own reference keeps the client alive while operations of it are completed. */
+/* The user's own reference keeps the client alive while the client's operations are completed. */
 static void on_answer(hf__exchange *exchange, hf__time now) {
     hf_observer *o = observer_of(exchange, offsetof(hf_observer, exchange));
     hf_result r = exchange->op.result;
@@ -255,7 +255,7 @@ static void unlink_observer(hf_client *c, hf_observer *o) {
     if (!o->running && o->state == REPORTING) o->state = WAITING;
 }
 
-/* Like hf__report_lost_wait: other threads need not wait for this. */
+/* Like hf__report_lost_wait: wakes other threads first, so that they need not wait for this. */
 static void await_callback(hf_client *c, const hf_observer *o) {
     while (o->running && !hf__in_callback(c))
         if (!hf__flush_wakeups(c)) pthread_cond_wait(&c->callback_done, &c->mutex);
@@ -274,7 +274,7 @@ void hf_unobserve(hf_observer *o) {
     await_callback(c, o);
     bool kept = o->running || o->state == QUERYING || o->state == IDENTIFYING;
     o->orphan = kept;
-    /* a thread that frees an orphan could free what hf__unlock uses */
+    /* otherwise a thread that frees an orphan could free the client while hf__unlock uses it */
     atomic_fetch_add(&c->refs, 1);
     hf__unlock(c);
     if (!kept) observer_free(o);
