@@ -22,7 +22,7 @@
 
 /* ---- Filesystem ---- */
 
-/* From the kernel's headers and the filesystems' own; not all of them are in linux/magic.h. */
+/* From the headers of the kernel and of the filesystems; not all of them are in linux/magic.h. */
 static const struct {
     long type;
     const char *name;
