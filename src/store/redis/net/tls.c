@@ -144,12 +144,12 @@ static hf_result make_context(const hf__url *url, SSL_CTX **ctx, char **detail) 
 
 struct hf__tls {
     SSL *ssl;
-    BIO *in, *out; /* owned by the SSL once they are set */
+    BIO *in, *out; /* owned by `ssl` once they are set */
     bool ready;
 };
 
-/* Sets the host that the certificate must be for. A name is also sent as SNI; an address may not
-   be. */
+/* Sets the host that the certificate must be for. A name is also sent as SNI; an address must not
+   be sent. */
 static bool expect_host(SSL *s, char *host) {
     unsigned char address[sizeof(struct in6_addr)];
     if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1)
@@ -191,7 +191,7 @@ static hf_result start_handshake(hf__tls *t, const hf__url *url, hf__buffer *out
     if (r) return r;
     if (!t->ssl || !create_bios(t) || !expect_host(t->ssl, url->host)) return HF_NOMEM;
     ssl.SSL_set_connect_state(t->ssl);
-    (void)ssl.SSL_do_handshake(t->ssl); /* wants an answer */
+    (void)ssl.SSL_do_handshake(t->ssl); /* it needs an answer of the server to continue */
     drain_output(t, out);
     return out->failed ? HF_NOMEM : HF_OK;
 }
@@ -275,7 +275,7 @@ hf_result hf__tls_feed(hf__tls *t, const char *bytes, size_t length, hf__buffer 
 }
 
 /* Encrypts record by record. Otherwise OpenSSL's own memory would grow to the largest amount ever
-   sent at once, and stay so. */
+   sent at once, and never shrink. */
 void hf__tls_seal(hf__tls *t, const char *bytes, size_t length, hf__buffer *out) {
     ssl.ERR_clear_error();
     while (length && !out->failed) {

@@ -28,9 +28,9 @@
 #define STATUS_NONE     4
 #define LATE_BY_MERGING 2 /* the optional third value of STATUS_LATE */
 
-/* When to try again. A queued waiter with a subscription gets a message. It still asks when the
-   holder expires, in queue order, in case the message is lost. Other waiters ask soon at first, ten
-   times a second later, and when the holder expires. */
+/* When to try again. A queued waiter with a subscription gets a message. In case the message is
+   lost, it also rechecks when the holder's lease ends, in queue order. Other waiters recheck at
+   short intervals at first, then ten times a second, and when the holder's lease ends. */
 static int64_t retry_ms(bool subscribed, uint32_t attempt, int64_t expires_ms, int64_t position) {
     if (subscribed && position) {
         int64_t left = (expires_ms > 0 ? expires_ms : 0) + position * POSITION_APART_MS;
@@ -112,9 +112,9 @@ static hf_result client_info_answer(hf__session *s, hf__op *op, char **detail) {
     return HF_OK;
 }
 
-/* The server's clock is ahead of our estimate, or the command took long: send it again with its
-   clock. An acquire that was in flight while tombstones were merged may be sent again without a
-   limit, because releases of other clients caused the merge. */
+/* The server's clock is ahead of our estimate, or the command took long: send it again, with the
+   server's new time. An acquire that was in flight while tombstones were merged may be sent again
+   without a limit, because releases of other clients caused the merge. */
 static void late_answer(hf__session *s, hf__op *op, hf__time now) {
     int64_t why = 0;
     bool merging = s->parser.reply.count > 2 && hf__reply_number(&s->parser.reply, 2, &why) &&
@@ -171,7 +171,7 @@ static hf_result multi_answer(hf__session *s, hf__op *op, bool yes, char **detai
     return HF_OK;
 }
 
-/* An array is the answer to a release with a next acquire, and says what became of that acquire. */
+/* The answer to a release with a next acquire, if it is an array: the result of that acquire. */
 static hf_result next_acquire_answer(hf__session *s, hf__op *op, int64_t status, int64_t value,
                                      char **detail) {
     int64_t position = 0;
@@ -292,8 +292,8 @@ static hf_result list_answer(hf__session *s, hf__op *op, hf__time now, char **de
     return HF_OK;
 }
 
-/* The answer to the acquire that was sent with a release. The time is negative if there was no hold
-   to release. */
+/* The answer to a release, and to the acquire that was sent with it. The time is negative if there
+   was no hold to release. */
 static hf_result next_acquire_op_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     hf__reply *r = &s->parser.reply;
     int64_t status, server_us;
@@ -338,7 +338,8 @@ static hf_result script_answer(hf__session *s, hf__op *op, hf__time now, char **
     return bad_answer(s, op, detail);
 }
 
-/* How long the hold lasts where it was touched, or how many replicas have it. */
+/* The answer to TOUCH: how long the hold lasts on that server. To CONFIRM: how many replicas have
+   it. */
 static hf_result replicas_answer(hf__session *s, hf__op *op, char **detail) {
     const hf__reply *r = &s->parser.reply;
     if (r->type != REDIS_REPLY_INTEGER) return bad_answer(s, op, detail);
@@ -359,8 +360,8 @@ static hf_result complete_demoted(hf__session *s, hf__op *op, char **detail) {
     return HF_UNREACHABLE;
 }
 
-/* The answer to ASKING, which precedes the command it is for. If it is refused, so is the
-   command. */
+/* The answer to ASKING, which is sent before a command. If ASKING is refused, the command is
+   refused too. */
 static hf_result asking_answer(hf__session *s, hf__op *op) {
     const hf__reply *r = &s->parser.reply;
     op->asking_said = false;
@@ -376,7 +377,8 @@ static void forget_asking(hf__op *op) {
     op->detail = NULL;
 }
 
-/* Nothing was done; the operation must be sent to another node, or later. */
+/* If the error is a redirect: nothing was done, and the operation must be sent to another node, or
+   later. */
 static bool take_redirect(hf__session *s, hf__op *op, const char *error) {
     if (!s->url->in_cluster || s->role != HF__COMMANDS || !hf__redirect_parse(error, &op->redirect))
         return false;
@@ -403,8 +405,8 @@ static hf_result error_answer(hf__session *s, hf__op *op, hf__time now, char **d
     if (s->url->primary && hf__role_lost(error)) return complete_demoted(s, op, detail);
     char *line = NULL;
     hf_result result = hf__session_error(s, op, error, &line);
-    /* If the key has another type, our hold is gone. But a release that had to leave a tombstone
-       did not leave it, so it must be sent again. */
+    /* If the key has another type, our hold is gone. But a release that had to write a tombstone
+       has not written it, so it must be sent again. */
     bool ours = op->verb == HF__RENEW || (op->verb == HF__RELEASE && !op->tombstone_until) ||
                 op->verb == HF__RAISE_TOKEN || op->verb == HF__EXPORT;
     hf__error_line unwrapped = hf__error_unwrap(error);

@@ -10,8 +10,8 @@
 #define REGISTERED_MS 90000
 
 /* Our time t on the server's clock. The server's time was sampled between sampled_at and
-   received_at. not_after rounds down: a limit on actions must not be late. at_least_until rounds
-   up: a minimum duration must not be short. */
+   received_at. not_after rounds down, so that a limit is never too late. at_least_until rounds up,
+   so that a minimum duration is never too short. */
 static int64_t not_after(const hf__session *s, hf__time t) {
     return s->server_us + (t - s->received_at) / 1000;
 }
@@ -78,8 +78,8 @@ static void add_exported(hf__session *s, const hf__op *op) {
     hf__command_id(&s->out, op->exported->client, ":", HF__EXPORTED_ACQUIRE_ID);
 }
 
-/* The receiving and the giving client. An exported hold belongs to no client, but keeps the number
-   of its owner for display. */
+/* The client that receives the hold, and the one that gives it. An exported hold belongs to no
+   client, but keeps the id of its owner for display. */
 static void add_hand_over(hf__session *s, const hf__op *op) {
     if (op->verb == HF__ACQUIRE) {
         add_id(s, op);
@@ -178,7 +178,8 @@ static void add_touch(hf__session *s, const hf__op *op) {
     hf__command_number(&s->out, must_be_alone(op));
 }
 
-/* The acquire has written the fence. After a long hold the fence is kept for a day from now. */
+/* The acquire has set the expiry of the fence. After a long hold, the release must set it again, to
+   a day from now. */
 static bool keeps_fence(const hf__op *op, hf__time now) {
     return op->tombstone_until || now - op->held_since > FENCE_FRESH;
 }
@@ -366,8 +367,8 @@ void hf__encode(hf__session *s, const hf__op *op, bool whole, hf__time now) {
     switch (op->verb) {
     case HF__CLUSTER_SLOTS: encode_slots(s); break;
     case HF__CLIENT_INFO: encode_client_info(s, op); break;
-    /* Never by EVALSHA: after a NOSCRIPT the touch would be sent again behind the WAIT that counts
-       from it. */
+    /* Never by EVALSHA: after a NOSCRIPT the touch would be sent again, after the WAIT that must
+       follow it. */
     case HF__TOUCH: encode_script(s, op, true, now); break;
     case HF__CONFIRM: encode_confirm(s, op); break;
     default: encode_script(s, op, whole, now); break;

@@ -3,8 +3,8 @@
 
 #include "store/redis/protocol/command.h"
 
-/* When to ask again. A client that is registered for a message asks in case the message is lost.
-   Other clients ask soon at first and ten times a second later. */
+/* When to ask again. A client that is registered for a message polls rarely, in case the message is
+   lost. Other clients poll at short intervals at first, then ten times a second. */
 #define LATCH_NOTIFIED_MS  5000
 #define LEADER_NOTIFIED_MS 1000
 #define RETRY_FIRST_MS     10
@@ -94,7 +94,7 @@ static bool read_leader_value(const hf__reply *r, hf__op *op) {
     return true;
 }
 
-/* Also asks again when the leader's hold expires. */
+/* The client also polls again when the leader's hold expires. */
 static bool read_leader(const hf__reply *r, hf__op *op, bool yes, bool subscribed) {
     int64_t notified, ms;
     if (!hf__reply_number(r, 2, &notified) || !hf__reply_number(r, 3, &ms)) return false;

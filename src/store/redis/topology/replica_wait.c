@@ -38,8 +38,7 @@ static void complete_op(hf__replica_wait *w, hf__op *op, hf_result result, bool 
     push_op(&w->done_first, &w->done_last, op);
 }
 
-/* A grant without confirmation was given back, or the attempt to give it back has an unknown
-   outcome. */
+/* The release of an unconfirmed grant was answered, or its outcome is unknown. */
 static void undo_done(hf__replica_wait *w, hf__op *op) {
     bool sure = op->result == HF_OK || op->result == HF_LOST;
     char *why = op->ack.why;
@@ -76,8 +75,8 @@ hf__op *hf__replica_wait_completed(hf__replica_wait *w) {
 
 /* ---- Rejected operations ---- */
 
-/* A grant is given back on the connection it came from. A renewal or an upgrade is left as it is
-   and tried again. */
+/* A grant is undone by a release, on the connection that it came from. A renewal or an upgrade is
+   left as it is, and the core tries again. */
 static void reject_op(hf__replica_wait *w, hf__op *op, hf_result result, char *why, hf__time now) {
     bool there = w->commands->state == HF__READY && w->commands->link == op->ack.link;
     if (op->ack.verb != HF__ACQUIRE || op->upgrade || !there) {
@@ -155,7 +154,7 @@ static void finish_wait(hf__replica_wait *w, hf__time now) {
 
 /* The connection may lead to a server with an older state of the hold: a replica that was promoted
    while the old primary still answers our commands. The hold expires too soon there. A small
-   difference is no sign of that: scripts round to milliseconds, and deadlines have a margin of that
+   difference does not count: scripts round to milliseconds, and deadlines have a margin of that
    size. */
 static bool lasts_long_enough(const hf__op *op, hf__time now) {
     int64_t margin_ms = op->lease_ms / 100 + 2;

@@ -118,7 +118,8 @@ static void note_failure(hf__sentinel_watch *w, hf__time now) {
 
 /* ---- Running ---- */
 
-/* While the primary is up, Sentinels are asked at leisure. When it goes down, the pause ends. */
+/* While the primary is up, Sentinels are asked with long pauses. When it goes down, the pause ends
+   at once. */
 static void set_primary_up(hf__sentinel_watch *w, bool primary_up, hf__time now) {
     w->primary_up = primary_up;
     w->rounds = 0;
@@ -131,7 +132,7 @@ static void look_at_link(hf__sentinel_watch *w, hf__time now) {
     bool idle = w->link.state == HF__LINK_IDLE;
     if (w->link.state == HF__LINK_UP && !w->listening)
         note_answer(w, now);
-    else if (idle && w->listening) /* it disconnected: simply ask the next */
+    else if (idle && w->listening) /* the Sentinel disconnected: ask the next one */
         w->leave_at = now;
     else if (idle && w->link.failures)
         note_failure(w, now);
