@@ -97,7 +97,8 @@ bool hf__vote_counts(const hf__vote *v) {
     return n->known && n->link == v->op.link && !hf__node_too_young(v->qop->q, n, v->qop->began);
 }
 
-/* A node that does not know the script for its uptime answers that request after the vote. */
+/* The uptime of a node may become known after its vote: if the node does not know the script for
+   it, the request is sent again. */
 bool hf__vote_pending(const hf__vote *v) {
     const hf__quorum_op *qop = v->qop;
     const hf__node *n = hf__vote_node(v);
