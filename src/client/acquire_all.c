@@ -63,7 +63,7 @@ static hf_result merge_request(hf_request *into, const hf_request *more) {
         into->kind = more->kind;
     } else if (!hf__kind_covers(into->kind, more->kind)) {
         return hf__fail(HF_INVALID,
-                        "%s is requested twice, as kinds of which neither includes the other",
+                        "%s is requested twice, as two kinds that do not include each other",
                         into->name);
     }
     return HF_OK;

@@ -112,9 +112,8 @@ static hf_result parse_or_fail(parsed_handle *t, const char *text) {
 
 static hf_result check_store(const hf_client *c) {
     if (c->store->can_export) return HF_OK;
-    return hf__fail(
-        HF_UNSUPPORTED,
-        "in this store a hold ends with its process, and cannot be exported; Redis supports that");
+    return hf__fail(HF_UNSUPPORTED, "in this store a hold ends with its process, and cannot be "
+                                    "exported; Redis can export holds");
 }
 
 /* ---- Exporting ---- */

@@ -17,7 +17,7 @@ static const char LOST_STORE[] =
 
 static const char RELEASE_UNKNOWN[] =
     "the store did not answer the release, and since then the lock was granted to another, or has "
-    "expired; it was either released or lost before";
+    "expired; the hold was either released or lost before that";
 
 /* ---- ACQUIRE ---- */
 

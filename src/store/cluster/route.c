@@ -203,8 +203,8 @@ static void complete_address(hf__redirect *d, const hf__cluster_node *m) {
 static char *explain_redirect(const hf__op *op) {
     bool moves = op->redirect.kind != HF__REDIRECT_MOVED;
     return hf__line("%s (%s)", op->detail ? op->detail : "redirected too often",
-                    moves ? "the slot of this name is on its way to another node"
-                          : "the nodes do not agree which of them has the slot of this name");
+                    moves ? "the slot of this name is being moved to another node"
+                          : "the nodes disagree about which of them has the slot of this name");
 }
 
 static void follow_redirect(hf__cluster *c, const hf__cluster_node *m, hf__op *op, hf__time now) {

@@ -110,7 +110,7 @@ static hf_result report_cannot_open(const char *path, int error) {
         return report_foreign(&st, path);
     return hf__fail(error == ENOENT ? HF_UNREACHABLE : HF_REFUSED,
                     "cannot open the directory %s: %s", path,
-                    error == ELOOP || error == ENOTDIR ? "it is a link or a file, and no directory"
+                    error == ELOOP || error == ENOTDIR ? "it is a link or a file, not a directory"
                                                        : strerror(error));
 }
 

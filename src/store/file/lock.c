@@ -306,7 +306,7 @@ static hf_result try_often(hf__lock *l, hf__local_contender *local, hf__peers *p
         if (!r) r = try_once(l, local, peers, self, op, now, i);
         if (r != HF_NOT_HELD) return r;
     }
-    op->detail = hf__line("%s/%s was removed again and again while it was opened; try again",
+    op->detail = hf__line("%s/%s was removed repeatedly while it was being opened; try again",
                           l->file.path, l->file.name);
     return HF_UNREACHABLE;
 }

@@ -101,7 +101,7 @@ static char *explain_rejection(const hf__replica_wait *w, const hf__op *op, int6
     if (w->wait_op.detail) return hf__line("%s", w->wait_op.detail);
     if (!op->ack.there)
         return hf__line(
-            "%s: %s, but the server that was asked about its replicas does not have it%s",
+            "%s: %s, but the server whose replicas were checked does not have the hold%s",
             w->commands->where, what, then);
     return hf__line("%s: %s, but %" PRId64 " of %d replicas confirmed it within %" PRId64 " ms%s",
                     w->commands->where, what, confirmed, (int)w->url->replicas, w->wait_op.lease_ms,

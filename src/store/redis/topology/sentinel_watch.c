@@ -138,7 +138,7 @@ static void look_at_link(hf__sentinel_watch *w, hf__time now) {
         note_failure(w, now);
     if (!w->listening) return;
     if (w->sentinel.switched) {
-        hf__log_add(w->log, HF_LOG_INFO, "the Sentinel at %s tells of a failover", w->link.where);
+        hf__log_add(w->log, HF_LOG_INFO, "the Sentinel at %s reports a failover", w->link.where);
         connect_to_sentinel(w, now);
     } else if (now >= w->leave_at) {
         hf__sentinel_next(&w->sentinel);
