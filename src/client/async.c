@@ -116,10 +116,10 @@ static hf_result watch_cancel(hf_client *c, hf_cancel *cancel) {
 
 /* ---- Callbacks ---- */
 
-static _Thread_local const hf_client *calling;
+static _Thread_local const hf_client *callback_client;
 
 bool hf__in_callback(const hf_client *c) {
-    return calling == c;
+    return callback_client == c;
 }
 
 static void free_failed(hf_client *c, hf__wait *w) {
@@ -175,8 +175,8 @@ bool hf__callbacks_due(const hf_client *c) {
 
 /* Only those that are due now: callbacks may begin new calls without end. */
 void hf__callbacks_run(hf_client *c) {
-    const hf_client *before = calling;
-    calling = c;
+    const hf_client *before = callback_client;
+    callback_client = c;
     hf__report_lost_run(c);
     hf__observe_run(c);
     hf__async *a = c->callbacks_first;
@@ -188,7 +188,7 @@ void hf__callbacks_run(hf_client *c) {
         a = next;
     }
     pthread_mutex_lock(&c->mutex);
-    calling = before;
+    callback_client = before;
 }
 
 /* ---- Closing ---- */
@@ -230,7 +230,7 @@ void hf__async_forget(hf_client *c) {
  * thread sends it soon.
  */
 static void send_soon(hf_client *c) {
-    if (calling != c || ++c->unsent == SEND_BATCH) {
+    if (callback_client != c || ++c->unsent == SEND_BATCH) {
         hf__run_once(c, NULL);
         return;
     }

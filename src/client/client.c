@@ -53,7 +53,7 @@ hf_result hf__lease_check(int64_t lease_ms) {
 }
 
 /* Two round trips and the margin would use up such a lease before the client knows of the grant. */
-static bool too_short(const hf_client *c, int64_t lease_ms) {
+static bool is_too_short(const hf_client *c, int64_t lease_ms) {
     return lease_ms * 1000 / 4 < c->store->round_trip_us;
 }
 
@@ -66,14 +66,14 @@ static hf_result refuse_lease(const hf_client *c, int64_t lease_ms) {
 
 hf_result hf__lease_fits(hf_client *c, int64_t lease_ms, int64_t *wait_ms,
                          const hf_cancel *cancel) {
-    if (!too_short(c, lease_ms)) return HF_OK;
+    if (!is_too_short(c, lease_ms)) return HF_OK;
     const hf__core_config *config = &c->core.config;
     bool forever = *wait_ms == HF_FOREVER;
     int64_t patience_ms = forever || *wait_ms > config->outage_ms ? config->outage_ms : *wait_ms;
     hf__time began = hf__now(), patience = hf__after_ms(began, patience_ms);
     hf__time until = hf__later(patience, hf__after_ms(began, config->command_timeout_ms));
     unsigned measured = 0;
-    while (too_short(c, lease_ms)) {
+    while (is_too_short(c, lease_ms)) {
         if (measured >= MEASURES && hf__now() >= patience) return refuse_lease(c, lease_ms);
         if (!hf__await_round_trip(c, until, cancel)) break;
         measured++;
@@ -83,11 +83,11 @@ hf_result hf__lease_fits(hf_client *c, int64_t lease_ms, int64_t *wait_ms,
         *wait_ms = left_ms > 1 ? left_ms : 1;
     }
     bool in_time = hf__now() < until;
-    return measured && !in_time && too_short(c, lease_ms) ? refuse_lease(c, lease_ms) : HF_OK;
+    return measured && !in_time && is_too_short(c, lease_ms) ? refuse_lease(c, lease_ms) : HF_OK;
 }
 
 hf_result hf__lease_fits_by_now(hf_client *c, int64_t lease_ms) {
-    if (!too_short(c, lease_ms)) return HF_OK;
+    if (!is_too_short(c, lease_ms)) return HF_OK;
     c->store->wants_round_trip = true;
     if (c->store->round_trips < MEASURES) return HF_OK;
     /* otherwise no thread might ever measure, and the lease would be refused forever */
@@ -163,20 +163,20 @@ static void fill_identity(hf__identity *who, const char *label) {
     hf__text_copy(who->label, sizeof who->label, label);
 }
 
-static int64_t first_set(int64_t a, int64_t b, int64_t otherwise) {
+static int64_t choose_first_set(int64_t a, int64_t b, int64_t otherwise) {
     return a ? a : b ? b : otherwise;
 }
 
 /* The URL overrides the options, and the options override the defaults. */
 static void merge_options(hf_client *c, const hf_client_options *o) {
     hf__url *u = &c->url;
-    u->lease_ms = first_set(u->lease_ms, o->lease_ms, LEASE_MS);
+    u->lease_ms = choose_first_set(u->lease_ms, o->lease_ms, LEASE_MS);
     u->connect_timeout_ms =
-        first_set(u->connect_timeout_ms, o->connect_timeout_ms, CONNECT_TIMEOUT_MS);
+        choose_first_set(u->connect_timeout_ms, o->connect_timeout_ms, CONNECT_TIMEOUT_MS);
     u->command_timeout_ms =
-        first_set(u->command_timeout_ms, o->command_timeout_ms, COMMAND_TIMEOUT_MS);
-    u->outage_ms = first_set(u->outage_ms, o->outage_ms, OUTAGE_MS);
-    u->rejoin_delay_ms = first_set(u->rejoin_delay_ms, 0, HF__REJOIN_DELAY_MS);
+        choose_first_set(u->command_timeout_ms, o->command_timeout_ms, COMMAND_TIMEOUT_MS);
+    u->outage_ms = choose_first_set(u->outage_ms, o->outage_ms, OUTAGE_MS);
+    u->rejoin_delay_ms = choose_first_set(u->rejoin_delay_ms, 0, HF__REJOIN_DELAY_MS);
 }
 
 /* Each node has its own store, as if it were the only server. */

@@ -45,9 +45,9 @@ struct hf_client {
     /* the leader waits for nothing else: the background thread serves the timers meanwhile */
     bool blocking_read;
     struct {
-        int fd;         /* wakes the leader; -1: it is awake */
-        uint64_t polls; /* pollset_version of the store when it went to sleep */
-        hf__time armed; /* when it wakes by itself */
+        int fd;           /* wakes the leader; -1: it is awake */
+        uint64_t pollset; /* pollset_version of the store when it went to sleep */
+        hf__time armed;   /* when it wakes by itself */
     } leader;
     hf__wakers wakers;
     hf__waker *followers;
@@ -80,7 +80,7 @@ struct hf_client {
         int fd, timer; /* -1: no such loop */
         int store;     /* epoll, added to `fd`: the store's descriptors */
         hf__time armed;
-        uint64_t polls;
+        uint64_t pollset;
         bool watched;
     } loop;
 

@@ -169,7 +169,7 @@ static hf_result refuse_multi(void) {
                                     "release it, and acquire the kinds you need");
 }
 
-static hf_result upgrade_check(const hf_hold *hold, int64_t wait_ms) {
+static hf_result check_upgrade(const hf_hold *hold, int64_t wait_ms) {
     uint32_t kind = hold->ownership->kind;
     if (wait_ms < 0 && wait_ms != HF_FOREVER)
         return hf__fail(HF_INVALID, "wait_ms %" PRId64 " is negative", wait_ms);
@@ -189,7 +189,7 @@ hf_result hf_upgrade(hf_hold *hold, int64_t wait_ms) {
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
     c->active_calls++;
-    hf_result r = upgrade_check(hold, wait_ms);
+    hf_result r = check_upgrade(hold, wait_ms);
     if (!r) r = upgrade_held(c, hold, wait_ms);
     hf__call_end(c);
     return r;

@@ -201,7 +201,7 @@ static hf_result report_time_up(const latch_wait *w) {
     return hf__fail(HF_TIMEOUT, "the latch was not open in time: %u are left", w->left);
 }
 
-static hf_result wait_ended(const latch_wait *w, hf__awaited how) {
+static hf_result report_wait_end(const latch_wait *w, hf__awaited how) {
     if (how == HF__FIRED) return hf__fail(HF_CANCELLED, "the wait was cancelled");
     return report_time_up(w);
 }
@@ -243,7 +243,7 @@ static hf_result get_latch(latch_wait *w) {
     hf__awaited how = hf__await(c, &g->exchange.call, w->until, w->cancel);
     if (how != HF__DONE) {
         g->exchange.abandoned = true;
-        return wait_ended(w, how);
+        return report_wait_end(w, how);
     }
     hf_result r = g->exchange.call.result;
     if (r == HF_OK)
@@ -259,7 +259,7 @@ static hf_result get_latch(latch_wait *w) {
     return r;
 }
 
-static hf_result wait_open(latch_wait *w) {
+static hf_result wait_until_open(latch_wait *w) {
     hf_client *c = w->client;
     for (;;) {
         if (c->closed) return hf__fail_line(HF_CLOSED, NULL);
@@ -267,7 +267,7 @@ static hf_result wait_open(latch_wait *w) {
         if (r != POLL_AGAIN) return r;
         hf__awaited how = hf__watch_wait(c, &w->watch, hf__sooner(w->poll_at, w->until), w->cancel);
         if (how == HF__FIRED || (how == HF__TIME_UP && hf__now() >= w->until))
-            return wait_ended(w, how);
+            return report_wait_end(w, how);
     }
 }
 
@@ -303,7 +303,7 @@ hf_result hf_latch_wait_v(hf_client *c, const char *name, const hf_options *opti
     w.until = w.try_once ? HF__NEVER : hf__after_ms(hf__now(), o.wait_ms);
     hf__watch_begin(c, &w.watch);
     c->core.stats.waiting++;
-    r = wait_open(&w);
+    r = wait_until_open(&w);
     c->core.stats.waiting--;
     hf__watch_end(c, &w.watch);
     hf__call_end(c);

@@ -44,7 +44,7 @@ struct hf_observer {
     bool running;             /* the callback is running */
     bool begun, refused;      /* something was reported; a refusal was logged */
     uint64_t token, sequence; /* as last reported; 0: no leader */
-    hf__leader_answer led;
+    hf__leader_answer answer;
     size_t length;
     char name[];
 };
@@ -72,7 +72,7 @@ static void submit_exchange(hf_observer *o, hf__verb verb, hf__time now) {
 
 static void get_leader(hf_observer *o, hf__time now) {
     o->watch.notified = false;
-    o->led.lock_info.identity = (hf__identity){0};
+    o->answer.lock_info.identity = (hf__identity){0};
     submit_exchange(o, HF__LEADER, now);
 }
 
@@ -91,25 +91,25 @@ static void queue_callback(hf_observer *o) {
     pthread_cond_signal(&c->callback_work);
 }
 
-static bool has_changed(const hf_observer *o, bool led) {
+static bool has_changed(const hf_observer *o, bool has_leader) {
     if (!o->begun) return true;
-    if (!led) return o->token != 0;
-    return o->token != o->led.lock_info.token || o->sequence != o->led.leader_value.sequence;
+    if (!has_leader) return o->token != 0;
+    return o->token != o->answer.lock_info.token || o->sequence != o->answer.leader_value.sequence;
 }
 
 static void handle_leader(hf_observer *o, hf_result r, hf__time now) {
-    bool led = r == HF_OK;
+    bool has_leader = r == HF_OK;
     o->refused = false;
     o->exchange.op.attempt++;
-    if (!has_changed(o, led)) {
+    if (!has_changed(o, has_leader)) {
         hf__time span = o->exchange.op.retry_ms * HF__MS;
         schedule_next(o, span < LONG_INTERVAL ? span : hf__jitter(&o->client->core.rand, span),
                       now);
         return;
     }
-    o->token = led ? o->led.lock_info.token : 0;
-    o->sequence = led ? o->led.leader_value.sequence : 0;
-    if (led)
+    o->token = has_leader ? o->answer.lock_info.token : 0;
+    o->sequence = has_leader ? o->answer.leader_value.sequence : 0;
+    if (has_leader)
         submit_exchange(o, HF__CLIENT_INFO, now);
     else
         queue_callback(o);
@@ -158,11 +158,11 @@ static void unlink_changed(hf_client *c, hf_observer *o) {
 }
 
 static void run_callback(hf_client *c, hf_observer *o) {
-    bool led = o->token != 0;
+    bool has_leader = o->token != 0;
     o->begun = o->running = true;
-    if (led) hf__leader_answer_fill(&o->led);
+    if (has_leader) hf__leader_answer_fill(&o->answer);
     pthread_mutex_unlock(&c->mutex);
-    o->fn(led ? &o->led.info : NULL, o->arg);
+    o->fn(has_leader ? &o->answer.info : NULL, o->arg);
     pthread_mutex_lock(&c->mutex);
     o->running = false;
     pthread_cond_broadcast(&c->callback_done);
@@ -209,8 +209,8 @@ static hf_observer *observer_new(hf_client *c, const char *name, size_t length, 
     o->exchange.op = (hf__op){.name = o->name,
                               .name_length = length,
                               .enqueue = true,
-                              .lock_info = &o->led.lock_info,
-                              .leader_value = &o->led.leader_value};
+                              .lock_info = &o->answer.lock_info,
+                              .leader_value = &o->answer.leader_value};
     return o;
 }
 

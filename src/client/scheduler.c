@@ -135,7 +135,7 @@ static bool background_needed(const hf_client *c) {
    has set an earlier timer. */
 static bool leader_stale(const hf_client *c) {
     return c->has_leader && c->leader.fd >= 0 &&
-           (c->leader.polls != c->store->pollset_version || hf__next_due(c) < c->leader.armed);
+           (c->leader.pollset != c->store->pollset_version || hf__next_due(c) < c->leader.armed);
 }
 
 void hf__unlock(hf_client *c) {
@@ -189,7 +189,7 @@ static void poll_unlocked(hf_client *c, struct pollfd *fds, int count, hf__time 
 
 static void arm_leader(hf_client *c, int fd, hf__time until) {
     c->leader.fd = fd;
-    c->leader.polls = c->store->pollset_version;
+    c->leader.pollset = c->store->pollset_version;
     c->leader.armed = until;
 }
 
@@ -215,7 +215,7 @@ static void lead_polling(hf_client *c, int fd, struct pollfd *fds, int own, hf__
     c->leader.fd = -1;
     /* If another thread has changed the pollset meanwhile, it has also handled the old
        descriptors. */
-    if (c->leader.polls == c->store->pollset_version)
+    if (c->leader.pollset == c->store->pollset_version)
         c->store->table->ready(c->store, fds + own, count, &c->mutex);
     c->has_leader = false;
 }
@@ -344,7 +344,7 @@ static void background_step(hf_client *c) {
     if (c->has_leader && !c->blocking_read && !reads && due != HF__NEVER) due += BACKSTOP;
     set_background_timer(c, due);
     c->background_armed = due;
-    uint64_t polls = c->background_pollset = c->store->pollset_version;
+    uint64_t pollset = c->background_pollset = c->store->pollset_version;
     if (reads) arm_leader(c, c->background_wake_fd, due);
     poll_unlocked(c, fds, 3 + count, c->background_timer_fd < 0 ? due : HF__NEVER);
     c->background_armed = 0;
@@ -355,7 +355,7 @@ static void background_step(hf_client *c) {
         /* take finished calls from the core before the mutex is unlocked: see await_call */
         hf__process(c);
     }
-    if (polls == c->store->pollset_version)
+    if (pollset == c->store->pollset_version)
         c->store->table->ready(c->store, fds + 3, count, &c->mutex);
     if (!reads) return;
     c->has_leader = false;

@@ -68,7 +68,7 @@ void hf__side_set_deferred(hf__entry *e, bool deferred) {
         e->name_entry->deferred_sides--;
 }
 
-static hf__entry *first_deferred(const hf__entry *name_entry) {
+static hf__entry *find_first_deferred(const hf__entry *name_entry) {
     bool any =
         name_entry->deferred_sides && !name_entry->core->closing; /* all waits are about to end */
     hf__entry *e = any ? name_entry->sides : NULL;
@@ -78,7 +78,7 @@ static hf__entry *first_deferred(const hf__entry *name_entry) {
 }
 
 hf__entry *hf__sides_next_acquire(const hf__entry *name_entry) {
-    return first_deferred(name_entry);
+    return find_first_deferred(name_entry);
 }
 
 /* As long as the store grants all of them, twice as many acquire at a time. */
@@ -93,6 +93,6 @@ void hf__side_answered(const hf__entry *e) {
 }
 
 void hf__sides_admit(hf__entry *name_entry, hf__time now) {
-    for (hf__entry *e; (e = first_deferred(name_entry)) && !hf__side_must_defer(e);)
+    for (hf__entry *e; (e = find_first_deferred(name_entry)) && !hf__side_must_defer(e);)
         if (!hf__entry_admit(e, now)) return;
 }

@@ -237,7 +237,7 @@ static bool has_unposted_state(const hf__ownership *ownership) {
            ownership->posted_kind != ownership->kind;
 }
 
-static bool renew_wanted(const hf__entry *e, hf__time now) {
+static bool needs_renew(const hf__entry *e, hf__time now) {
     const hf__ownership *ownership = e->ownership;
     if (!ownership) return false;
     if (ownership->extend_calls || now >= ownership->renew_at) return true;
@@ -249,7 +249,7 @@ static void send_next_op(hf__entry *e, hf__time now) {
         send_release(e, now);
     else if (e->ownership && e->ownership->export_calls)
         send_export(e, now);
-    else if (renew_wanted(e, now))
+    else if (needs_renew(e, now))
         send_renew(e, now);
     else if (e->head && now < e->head->until && !e->ownership == !e->head->upgrade &&
              !e->release_requested) {

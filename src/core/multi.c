@@ -186,7 +186,7 @@ static void advance_acquire(hf__multi_acquire *m, hf__time now) {
 /* ---- All in one request ---- */
 
 /* This client neither holds nor waits for any of the names. */
-static bool all_untouched(const hf__multi_acquire *m) {
+static bool are_all_unused(const hf__multi_acquire *m) {
     for (unsigned i = 0; i < m->count; i++) {
         const hf__multi_part *p = &m->parts[i];
         const hf__mapped *entry = hf__map_find(&m->multi.core->entries, p->name, p->length);
@@ -196,7 +196,7 @@ static bool all_untouched(const hf__multi_acquire *m) {
 }
 
 /* The entry in which the part will wait; NULL: no memory. */
-static hf__entry *entry_for(hf__core *core, hf__multi_part *p, hf__time now) {
+static hf__entry *get_part_entry(hf__core *core, hf__multi_part *p, hf__time now) {
     hf__ownership *ownership;
     hf__entry *e = hf__entry_get(core, p->name, p->length);
     if (e && p->wait.kind != HF_MUTEX) {
@@ -221,7 +221,7 @@ static bool acquire_in_one_step(hf__multi_acquire *m, hf__time now) {
     unsigned made = 0;
     for (; made < m->count; made++) {
         hf__multi_part *p = &m->parts[made];
-        hf__entry *e = prepare_part(m, p, true, now) ? entry_for(m->multi.core, p, now) : NULL;
+        hf__entry *e = prepare_part(m, p, true, now) ? get_part_entry(m->multi.core, p, now) : NULL;
         if (!e) break;
         hf__entry_enqueue(e, &p->wait);
     }
@@ -245,7 +245,7 @@ void hf__core_acquire_all(hf__multi_acquire *m, hf__time now) {
     }
     m->started_at = now;
     m->multi.is_acquire = true;
-    bool at_once = core->store->multi_acquire && core->link && m->count > 1 && all_untouched(m);
+    bool at_once = core->store->multi_acquire && core->link && m->count > 1 && are_all_unused(m);
     if (at_once && acquire_in_one_step(m, now)) return;
     advance_acquire(m, now);
     hf__core_advance_multi(core, now);

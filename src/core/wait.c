@@ -150,7 +150,7 @@ void hf__wait_finish(hf__wait *w, hf_result result, char *detail) {
 }
 
 /* The result of a wait that ends without an answer. */
-static hf_result result_of_wait(const hf__wait *w, hf_result why, bool acquiring) {
+static hf_result decide_wait_result(const hf__wait *w, hf_result why, bool acquiring) {
     if (why != HF_TIMEOUT && why != HF_UNREACHABLE) return why;
     const hf__entry *e = w->entry;
     const hf__store *store = e->core->store;
@@ -169,7 +169,7 @@ static hf_result result_of_wait(const hf__wait *w, hf_result why, bool acquiring
     return store->up || !store->down_result ? HF_UNREACHABLE : store->down_result;
 }
 
-static char *detail_of_wait(const hf__wait *w, hf_result result) {
+static char *make_wait_detail(const hf__wait *w, hf_result result) {
     const hf__store *store = w->entry->core->store;
     const char *outage_detail = w->entry->outage_detail ? w->entry->outage_detail
                                 : !store->up            ? store->down_detail
@@ -192,12 +192,12 @@ static char *detail_of_wait(const hf__wait *w, hf_result result) {
 void hf__wait_give_up(hf__wait *w, hf_result why, hf__time now) {
     hf__entry *e = w->entry;
     bool acquiring = e->busy && e->acquirer == w;
-    hf_result result = result_of_wait(w, why, acquiring);
+    hf_result result = decide_wait_result(w, why, acquiring);
     if ((acquiring || w->outcome_unknown) && !w->upgrade) {
         hf__time latest = hf__later(e->op.not_after, now);
         hf__entry_add_pending_leave(e, w->acquire_id, hf__entry_expired_by(e, latest, w->lease_ms));
     }
-    hf__wait_finish(w, result, detail_of_wait(w, result));
+    hf__wait_finish(w, result, make_wait_detail(w, result));
 }
 
 /* A wait ends when the store has been silent for too long since the wait began. Waits behind a hold

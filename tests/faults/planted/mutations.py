@@ -301,8 +301,8 @@ MUTATIONS = [
     Mutation(
         "a call that gives up does not undo a possible grant",
         WAIT,
-        "hf_result result = result_of_wait(w, why, acquiring);",
-        "hf_result result = result_of_wait(w, why, acquiring);\n    w->acquire_id = 0;",
+        "hf_result result = decide_wait_result(w, why, acquiring);",
+        "hf_result result = decide_wait_result(w, why, acquiring);\n    w->acquire_id = 0;",
         ("fault_answers", "F12_an_outcome_that_is_not_known*"),
     ),
     Mutation(
@@ -1013,7 +1013,7 @@ MUTATIONS = [
     Mutation(
         "many names are acquired in the order given",
         MANY,
-        "    qsort(w->at, count, sizeof w->at[0], by_name);\n",
+        "    qsort(w->at, count, sizeof w->at[0], compare_by_name);\n",
         "    (void)by_name;\n",
         ("conformance", "memory", "B19_opposite_orders_of_two*"),
     ),
@@ -1034,7 +1034,7 @@ MUTATIONS = [
     Mutation(
         "requests for the same name are not checked before they are merged",
         MANY,
-        "hf_result r = check_first(c, w, w->count, o);",
+        "hf_result r = check_first_requests(c, w, w->count, o);",
         "hf_result r = HF_OK;",
         ("conformance", "memory", "B19_requests_that_contradict*"),
     ),
@@ -1653,7 +1653,7 @@ MUTATIONS = [
     Mutation(
         "a URL that is refused is shown in pieces",
         "base/url.c",
-        "if (r) return only_scheme(text);",
+        "if (r) return show_only_scheme(text);",
         "(void)only_scheme;",
         ("unit_base_url",),
     ),
