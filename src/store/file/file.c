@@ -45,7 +45,7 @@ typedef struct file_store {
 
 /* ---- Locks by name ---- */
 
-static size_t key_of(const file_store *f, char key[HF__KEY_MAX], const hf__op *op) {
+static size_t make_key(const file_store *f, char key[HF__KEY_MAX], const hf__op *op) {
     size_t prefix = strlen(f->url->prefix) + 1;
     memcpy(key, f->url->prefix, prefix);
     memcpy(key + prefix, op->name, op->name_length);
@@ -60,7 +60,7 @@ static void name_file(const file_store *f, hf__lockfile *out, const char *key, s
 
 static hf__lock *find_lock(file_store *f, const hf__op *op, bool make) {
     char key[HF__KEY_MAX];
-    size_t length = key_of(f, key, op);
+    size_t length = make_key(f, key, op);
     hf__mapped *found = hf__map_find(&f->locks, key, length);
     if (found || !make) return (hf__lock *)found;
     hf__lock *l = calloc(1, sizeof *l + length);
@@ -172,7 +172,7 @@ static hf_result release_lock(file_store *f, hf__op *op) {
 
 static hf_result take_snapshot(file_store *f, hf__op *op, hf__file_snapshot *snapshot) {
     char key[HF__KEY_MAX];
-    size_t length = key_of(f, key, op);
+    size_t length = make_key(f, key, op);
     hf__lockfile where;
     name_file(f, &where, key, length);
     return hf__file_inspect(&where, key, length, snapshot, &op->detail);
@@ -257,22 +257,22 @@ static hf_result inspect_lock(file_store *f, hf__op *op, hf__time now) {
 
 static hf_result execute_latch(file_store *f, hf__op *op) {
     char key[HF__KEY_MAX];
-    size_t length = key_of(f, key, op);
+    size_t length = make_key(f, key, op);
     return hf__file_latch(f->directory, f->path, key, length, op);
 }
 
 /* Whether we hold the mutex under this token. It may be in the kinds table as the only holder. */
 static bool hold_is_ours(const file_store *f, const hf__file_snapshot *snapshot, uint64_t token) {
-    const hf__slot *inside = snapshot->holder_count ? &snapshot->table.views[0].slot : NULL;
+    const hf__slot *holder = snapshot->holder_count ? &snapshot->table.views[0].slot : NULL;
     if (snapshot->held)
         return snapshot->head.record.token == token &&
                !strcmp(snapshot->head.record.client, f->self.client);
-    return inside && inside->token == token && !strcmp(inside->client, f->self.client);
+    return holder && holder->token == token && !strcmp(holder->client, f->self.client);
 }
 
 static hf_result set_leader_value(file_store *f, hf__op *op) {
     char key[HF__KEY_MAX];
-    size_t length = key_of(f, key, op);
+    size_t length = make_key(f, key, op);
     hf__file_snapshot snapshot;
     hf_result r = take_snapshot(f, op, &snapshot);
     if (r) return r;
@@ -283,7 +283,7 @@ static hf_result set_leader_value(file_store *f, hf__op *op) {
 
 static hf_result read_leader_value(file_store *f, hf__op *op, hf__time now) {
     char key[HF__KEY_MAX];
-    size_t length = key_of(f, key, op);
+    size_t length = make_key(f, key, op);
     hf_result r = inspect_lock(f, op, now);
     op->retry_ms = HF__LATCH_RETRY_MS;
     if (r) return r;
@@ -609,7 +609,7 @@ static void file_ready(hf__store *store, const struct pollfd *fds, int count,
     }
 }
 
-static bool file_wait(hf__store *store, pthread_mutex_t *mutex) {
+static bool file_read_blocking(hf__store *store, pthread_mutex_t *mutex) {
     (void)store;
     (void)mutex;
     return false;
@@ -662,7 +662,7 @@ static const hf__store_table file_table = {
     .flush = file_flush,
     .pollset = file_pollset,
     .ready = file_ready,
-    .read_blocking = file_wait,
+    .read_blocking = file_read_blocking,
     .in_flight = file_in_flight,
     .shut = file_shut,
 };

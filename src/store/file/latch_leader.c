@@ -123,9 +123,9 @@ static hf_result read_leader(hf__sidecar *s, leader_body *body, size_t *length, 
 
 /* A holder may lose the lock while it is paused just before this. It must not overwrite the value
    of its successor. */
-static bool is_outdated(const leader_body *there, const hf__op *op) {
-    return there->token > op->token ||
-           (there->token == op->token && there->nth >= op->leader_value->sequence);
+static bool is_outdated(const leader_body *stored, const hf__op *op) {
+    return stored->token > op->token ||
+           (stored->token == op->token && stored->nth >= op->leader_value->sequence);
 }
 
 hf_result hf__file_proclaim(int directory, const char *path, const char *key, size_t length,

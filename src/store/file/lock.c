@@ -59,7 +59,7 @@ static void close_file(hf__lock *l) {
 
 /* ---- Local contenders ---- */
 
-static void local_init(hf__local_contender *s) {
+static void init_local(hf__local_contender *s) {
     *s = (hf__local_contender){.ticket = -1, .slot = -1, .upgrade_slot = -1};
 }
 
@@ -69,7 +69,7 @@ static bool is_local_in_use(const hf__local_contender *s) {
 
 void hf__lock_init(hf__lock *l) {
     l->fd = -1;
-    local_init(&l->mutex);
+    init_local(&l->mutex);
 }
 
 static hf__local_contender *find_local(hf__lock *l, const hf__op *op) {
@@ -84,7 +84,7 @@ static hf__local_contender *make_local(hf__lock *l, const hf__op *op) {
     if (s) return s;
     s = malloc(sizeof *s);
     if (!s) return NULL;
-    local_init(s);
+    init_local(s);
     s->acquire_id = op->acquire_id;
     s->next = l->mutex.next;
     l->mutex.next = s;
@@ -281,8 +281,8 @@ static bool worth_another_try(const hf__lock *l) {
 }
 
 /* HF_NOT_HELD: try again, in the queue or with the file that has the name now. */
-static hf_result try_once(hf__lock *l, hf__local_contender *local, hf__peers *peers,
-                          const hf__record *self, hf__op *op, hf__time now, int tries) {
+static hf_result try_acquire_once(hf__lock *l, hf__local_contender *local, hf__peers *peers,
+                                  const hf__record *self, hf__op *op, hf__time now, int tries) {
     hf_result r = take_turn(l, local, peers, op, now);
     if (r == HF_BUSY && !op->queued && worth_another_try(l)) {
         hf__queue_back_off(tries);
@@ -299,11 +299,11 @@ static hf_result try_once(hf__lock *l, hf__local_contender *local, hf__peers *pe
     return HF_NOT_HELD;
 }
 
-static hf_result try_often(hf__lock *l, hf__local_contender *local, hf__peers *peers,
-                           const hf__record *self, hf__op *op, hf__time now) {
+static hf_result retry_acquire(hf__lock *l, hf__local_contender *local, hf__peers *peers,
+                               const hf__record *self, hf__op *op, hf__time now) {
     for (int i = 0; i < HF__OPEN_TRIES; i++) {
         hf_result r = l->fd < 0 ? open_file(l, &op->detail) : HF_OK;
-        if (!r) r = try_once(l, local, peers, self, op, now, i);
+        if (!r) r = try_acquire_once(l, local, peers, self, op, now, i);
         if (r != HF_NOT_HELD) return r;
     }
     op->detail = hf__line("%s/%s was removed repeatedly while it was being opened; try again",
@@ -326,7 +326,7 @@ hf_result hf__lock_acquire(hf__lock *l, hf__peers *peers, const hf__record *self
         free_unused_locals(l);
         return HF_LOST;
     }
-    hf_result r = try_often(l, local, peers, self, op, now);
+    hf_result r = retry_acquire(l, local, peers, self, op, now);
     free_unused_locals(l);
     return r;
 }

@@ -18,8 +18,12 @@
 #define IDLE_MAX 8 /* unwatched peers that stay open, because they are likely to be needed again */
 #define TRIES    16
 
-void hf__peers_init(hf__peers *p, int directory, uint64_t *polls) {
-    *p = (hf__peers){.directory = directory, .life = -1, .wake = -1, .watch = -1, .polls = polls};
+void hf__peers_init(hf__peers *p, int directory, uint64_t *pollset_version) {
+    *p = (hf__peers){.directory = directory,
+                     .life = -1,
+                     .wake = -1,
+                     .watch = -1,
+                     .pollset_version = pollset_version};
 }
 
 static void peer_filename(char out[HF__PEER_FILENAME_MAX], const char *start, uint32_t id) {
@@ -72,7 +76,7 @@ static int make_life(hf__peers *p) {
         if (error) continue;
         if (claim_life(p->life)) {
             p->id = id;
-            ++*p->polls;
+            ++*p->pollset_version;
             return 0;
         }
         hf__clofork_close(p->life);
@@ -106,7 +110,7 @@ int hf__peers_join(hf__peers *p, bool waits) {
     if (p->watch < 0) return errno;
     remove_fifo(p, HF__WAKE_START, p->id); /* of a dead client that had our id */
     error = make_fifo(p, HF__WAKE_START, p->id, &p->wake);
-    if (!error) ++*p->polls;
+    if (!error) ++*p->pollset_version;
     if (!error) write_introduction(p);
     return error;
 }

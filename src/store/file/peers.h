@@ -40,12 +40,12 @@ typedef struct hf__peers {
     int life, wake;
     int watch;      /* epoll: hang-ups of other clients */
     hf__peer *list; /* most recently used first */
-    uint64_t *polls;
+    uint64_t *pollset_version;
     const char *introduction; /* the text of who.<id>; borrowed from the store */
 } hf__peers;
 
-/* `polls` is incremented when the descriptors to poll change. Borrowed. */
-void hf__peers_init(hf__peers *peers, int directory, uint64_t *polls);
+/* `pollset_version` is incremented when the descriptors to poll change. Borrowed. */
+void hf__peers_init(hf__peers *peers, int directory, uint64_t *pollset_version);
 void hf__peers_fini(hf__peers *peers, bool forked);
 
 /* Make our files visible to others: before the first hold (`waits` false) or the first wait. 0 or

@@ -68,7 +68,7 @@ int64_t hf__local_watch(hf__local_contender *local, hf__peers *peers, const uint
 /* ---- Our own tickets, which the kernel does not report to us ---- */
 
 /* Our local contender with the lowest ticket at or behind `from`. */
-static hf__local_contender *first_of_ours(hf__lock *l, int64_t from) {
+static hf__local_contender *find_first_of_ours(hf__lock *l, int64_t from) {
     hf__local_contender *first = NULL;
     for (hf__local_contender *local = &l->mutex; local; local = local->next)
         if (local->ticket >= from && local->ticket >= 0 &&
@@ -77,7 +77,7 @@ static hf__local_contender *first_of_ours(hf__lock *l, int64_t from) {
     return first;
 }
 
-static int64_t last_of_ours(const hf__lock *l) {
+static int64_t find_last_of_ours(const hf__lock *l) {
     int64_t last = -1;
     for (const hf__local_contender *local = &l->mutex; local; local = local->next)
         if (local->ticket > last) last = local->ticket;
@@ -85,7 +85,7 @@ static int64_t last_of_ours(const hf__lock *l) {
 }
 
 bool hf__queue_has_ours(const hf__lock *l) {
-    return last_of_ours(l) >= 0;
+    return find_last_of_ours(l) >= 0;
 }
 
 bool hf__queue_has_others(const hf__lock *l) {
@@ -136,7 +136,7 @@ static void unlock_or_retry(hf__lock *l) {
 static bool wake_first(hf__lock *l, hf__peers *peers, int64_t from) {
     if (l->fd < 0) return false;
     hf__ticket first = hf__ticket_first(l->fd, from);
-    hf__local_contender *ours = first_of_ours(l, from);
+    hf__local_contender *ours = find_first_of_ours(l, from);
     if (ours && (first.ticket < 0 || ours->ticket < first.ticket))
         ours->wake_pending = l->has_wake_pending = true;
     else if (first.ticket >= 0 && first.id)
@@ -218,7 +218,7 @@ int hf__queue_take_hold(hf__lock *l, const hf__peers *peers, bool mutex, int64_t
 
 /* The client ahead of us in the queue, or else the holder. 0: none; HF__REMOVING: see ranges.h;
    negative: errno. */
-static int64_t find_ahead(const hf__lock *l, const hf__local_contender *local) {
+static int64_t find_client_ahead(const hf__lock *l, const hf__local_contender *local) {
     hf__ticket before = hf__ticket_before(l->fd, local->ticket);
     if (before.ticket >= 0) return before.id ? before.id : HF__REMOVING;
     int64_t holder = hf__hold_holder(l->fd);
@@ -226,9 +226,9 @@ static int64_t find_ahead(const hf__lock *l, const hf__local_contender *local) {
 }
 
 /* Watch the client ahead of us. HF_OK: it is dead or gone already. */
-static hf_result watch_ahead(hf__lock *l, hf__local_contender *local, hf__peers *peers,
-                             hf__op *op) {
-    int64_t id = find_ahead(l, local);
+static hf_result watch_client_ahead(hf__lock *l, hf__local_contender *local, hf__peers *peers,
+                                    hf__op *op) {
+    int64_t id = find_client_ahead(l, local);
     if (!id) return HF_OK;
     if (id < 0) return hf__queue_busy(op, HF__UNWATCHED_RETRY_MS, true);
     if (id == HF__REMOVING) return hf__queue_busy(op, HF__RETRY_SOON_MS, true);
@@ -249,7 +249,7 @@ static bool may_pass_stalled(const hf__lock *l, hf__local_contender *local, hf__
 
 /* Whether this client has the lock, or another of its waiters is ahead of this one. */
 static bool is_behind_ours(hf__lock *l, const hf__local_contender *local) {
-    return l->held || first_of_ours(l, 0) != local;
+    return l->held || find_first_of_ours(l, 0) != local;
 }
 
 static bool is_our_turn(hf__lock *l, hf__local_contender *local, hf__time now) {
@@ -277,7 +277,7 @@ hf_result hf__queue_wait(hf__lock *l, hf__local_contender *local, hf__peers *pee
                 return hf__lock_error(l, "lock", error, &op->detail);
             }
         }
-        hf_result r = watch_ahead(l, local, peers, op);
+        hf_result r = watch_client_ahead(l, local, peers, op);
         if (r) return r;
     }
     return hf__queue_busy(op, HF__RETRY_SOON_MS, true);
@@ -298,7 +298,7 @@ hf_result hf__queue_join(hf__lock *l, hf__local_contender *local, hf__peers *pee
     int64_t ticket;
     int error = hf__peers_join(peers, true);
     if (error) return hf__lock_error(l, "wait for", error, &op->detail);
-    error = hf__ticket_take(l->fd, peers->id, last_of_ours(l), &ticket);
+    error = hf__ticket_take(l->fd, peers->id, find_last_of_ours(l), &ticket);
     if (error == EAGAIN) return hf__queue_busy(op, HF__RETRY_SOON_MS, false);
     if (error) return hf__lock_error(l, "wait for", error, &op->detail);
     local->ticket = ticket;

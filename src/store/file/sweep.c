@@ -22,7 +22,7 @@
 
 #define STAMP       "swept"
 #define ENTRIES_MAX 100000 /* looked at in one sweep, because hf_close must not take long */
-#define NEWBORN_MS  2000   /* the client of a FIFO that was just created may be about to lock it */
+#define YOUNG_MS    2000   /* the client of a FIFO that was just created may be about to lock it */
 
 #define IDLE_MS 60000 /* when space is needed, files idle this long are removed first */
 /* looked at to make space; fewer, because an operation waits meanwhile */
@@ -65,7 +65,7 @@ static int open_stamp(int directory) {
 
 /* A floor that is more than a day ahead was set by a wrong clock. It is ignored, because it could
    otherwise apply for years. */
-static int64_t floor_of(const struct stat *st, int64_t now) {
+static int64_t read_floor(const struct stat *st, int64_t now) {
     int64_t floor = us_of(st->st_mtim);
     return floor < 0 || floor > now + DAY_US ? 0 : floor;
 }
@@ -73,7 +73,7 @@ static int64_t floor_of(const struct stat *st, int64_t now) {
 uint64_t hf__sweep_floor(int directory) {
     struct stat st;
     if (fstatat(directory, STAMP, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) return 0;
-    return (uint64_t)floor_of(&st, now_us());
+    return (uint64_t)read_floor(&st, now_us());
 }
 
 /* Raise the floor to the present, and return it. Only the process that has locked the stamp changes
@@ -83,13 +83,13 @@ static int64_t raise_floor(int stamp, bool locked) {
     struct stat st;
     int64_t now = now_us();
     if (fstat(stamp, &st) != 0 || !S_ISREG(st.st_mode)) return 0;
-    int64_t floor = floor_of(&st, now);
+    int64_t floor = read_floor(&st, now);
     if (!locked) return floor;
     floor = now > floor ? now : floor + SECOND_US;
     const struct timespec times[] = {time_of(now), time_of(floor)};
     (void)futimens(stamp, times);
     if (fstat(stamp, &st) != 0) return 0;
-    return floor_of(&st, now); /* as stored: the filesystem may round it down */
+    return read_floor(&st, now); /* as stored: the filesystem may round it down */
 }
 
 /* The stamp's age is the time since the last sweep. If the clock was set back, the last sweep may
@@ -151,9 +151,9 @@ static bool sweep_lock(const sweeper *s, const char *name) {
 
 /* ---- FIFOs ---- */
 
-static bool is_newborn(const struct stat *st) {
+static bool is_young(const struct stat *st) {
     int64_t age = now_ms() - ms_of(st->st_ctim);
-    return age >= 0 && age <= NEWBORN_MS;
+    return age >= 0 && age <= YOUNG_MS;
 }
 
 static void remove_peer_file(int directory, const char *start, const char *id) {
@@ -169,7 +169,7 @@ static bool is_dead(int directory, const char *name) {
     int fd = hf__clofork_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0) return false;
     bool dead =
-        fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && !is_newborn(&st) && hf__hold_holder(fd) == 0;
+        fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode) && !is_young(&st) && hf__hold_holder(fd) == 0;
     hf__clofork_close(fd);
     return dead;
 }
@@ -197,7 +197,7 @@ static void sweep_orphan(int directory, const char *name, const char *start) {
                   name + strlen(start));
     bool orphan = fstatat(directory, life, &st, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
     if (orphan && fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-        (S_ISFIFO(st.st_mode) || S_ISLNK(st.st_mode)) && !is_newborn(&st))
+        (S_ISFIFO(st.st_mode) || S_ISLNK(st.st_mode)) && !is_young(&st))
         unlinkat(directory, name, 0);
 }
 

@@ -378,7 +378,7 @@ MUTATIONS = [
     Mutation(
         "a waiter takes no ticket",
         TICKETS,
-        "error = hf__ticket_take(l->fd, peers->id, last_of_ours(l), &ticket);",
+        "error = hf__ticket_take(l->fd, peers->id, find_last_of_ours(l), &ticket);",
         "error = 0, ticket = 0;",
         ("file_queue", "B08_a_new_waiter*"),
     ),
