@@ -200,7 +200,7 @@ typedef struct hf__ack {
     int64_t left_ms;  /* the rest of the lease, as TOUCH reported it; 0: there is no such hold */
     uint8_t verb;
     enum { HF__ACK_NONE, HF__ACK_WAITING, HF__ACK_UNDOING } state : 8;
-    bool there; /* TOUCH found it */
+    bool hold_found; /* TOUCH found the hold, and it lasts long enough */
 } hf__ack;
 
 typedef enum hf__redirect_kind {
@@ -340,12 +340,12 @@ typedef struct hf__op {
     bool queued : 1;
     /* internal to Redis, as are those below: send ASKING first, because the slot is moving */
     bool asking : 1;
-    bool asking_said : 1; /* the answer to ASKING is still to come */
+    bool asking_sent : 1; /* the answer to ASKING is still to come */
     /* RENEW: send one key only, because the other keys may be on another node */
     bool single_key : 1;
-    bool heard : 1;     /* the channel of the name is subscribed */
-    bool repeated : 1;  /* internal: repeats an operation that was sent before */
-    hf__time not_after; /* ACQUIRE: must not take effect after this; HF__NEVER: no limit */
+    bool subscribed : 1; /* the channel of the name is subscribed */
+    bool repeated : 1;   /* internal: repeats an operation that was sent before */
+    hf__time not_after;  /* ACQUIRE: must not take effect after this; HF__NEVER: no limit */
     /* RELEASE: an ACQUIRE of this id may arrive late, until then; 0: none can */
     hf__time tombstone_until;
     hf__time held_since;            /* RELEASE: when it was granted; 0: not known */

@@ -71,8 +71,8 @@ static void update_status(hf__cluster *c, hf__time now) {
     bool up = c->opened && !c->shut && any_up(c);
     if (up && !s->up) s->link++;
     s->up = up;
-    s->pollset_version = c->polls_gone;
-    s->commands = c->commands_gone;
+    s->pollset_version = c->freed_pollset_versions;
+    s->commands = c->freed_commands;
     s->round_trip_us = 0;
     s->round_trips = 0;
     EACH(c, i, m) {
@@ -136,7 +136,7 @@ static void check_node(hf__cluster *c, hf__cluster_node *m, hf__time now) {
         m->map_failed = false;
     }
     hf__cluster_node_update(m, now);
-    if (m->silent && !m->owns) c->untidy = true;
+    if (m->silent && !m->owns) c->must_tidy = true;
     if (c->opened && hf__cluster_node_missed(m)) hf__cluster_doubt_map(c, now);
 }
 

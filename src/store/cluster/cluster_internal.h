@@ -58,8 +58,8 @@ typedef struct hf__cluster {
     hf__log *log;
     hf__rand rand;
     hf__cluster_node *nodes[HF__CLUSTER_NODES_MAX];
-    uint64_t polls_gone, commands_gone; /* of nodes that were freed */
-    bool untidy;                        /* there may be nodes that the map does not name */
+    uint64_t freed_pollset_versions, freed_commands; /* of nodes that were freed */
+    bool must_tidy; /* there may be nodes that the map does not name */
     hf__slot_map map;
     hf__ops waiting; /* for a connection, for the map, or for a pause to end */
     hf__ops done;

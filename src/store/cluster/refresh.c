@@ -64,7 +64,7 @@ static void connect_seed(hf__cluster *c, hf__time now) {
     (void)hf__cluster_node_at(c, where, now);
     c->seeds++;
     c->seed_at = now + (c->store.up ? SEED_INTERVAL_UP : SEED_INTERVAL);
-    c->untidy = true;
+    c->must_tidy = true;
 }
 
 /* Connects to each host once: to the next one after a short interval, or when all before it have

@@ -76,10 +76,10 @@ static hf_result wait_in_queue(hf__lock_state *state, const hf__contender *conte
 /* All permits that are held at the same time must have one capacity. */
 static bool capacity_differs(const hf__lock_state *state, const hf__contender *contender,
                              hf__op *op) {
-    const hf__contender *inside = state->holders ? &state->holders->contender : NULL;
-    if (contender->kind != HF_PERMITS || !inside || inside->kind != HF_PERMITS) return false;
-    if (inside->capacity == contender->capacity) return false;
-    op->capacity = inside->capacity;
+    const hf__contender *holder = state->holders ? &state->holders->contender : NULL;
+    if (contender->kind != HF_PERMITS || !holder || holder->kind != HF_PERMITS) return false;
+    if (holder->capacity == contender->capacity) return false;
+    op->capacity = holder->capacity;
     return true;
 }
 

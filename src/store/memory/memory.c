@@ -226,7 +226,7 @@ static void memory_ready(hf__store *store, const struct pollfd *fds, int count,
     m->wake_pending = true;
 }
 
-static bool memory_wait(hf__store *store, pthread_mutex_t *mutex) {
+static bool memory_read_blocking(hf__store *store, pthread_mutex_t *mutex) {
     (void)store;
     (void)mutex;
     return false;
@@ -335,7 +335,7 @@ static const hf__store_table memory_table = {
     .flush = memory_flush,
     .pollset = memory_pollset,
     .ready = memory_ready,
-    .read_blocking = memory_wait,
+    .read_blocking = memory_read_blocking,
     .in_flight = memory_in_flight,
     .shut = memory_shut,
 };

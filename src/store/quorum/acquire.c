@@ -82,7 +82,7 @@ static void agree_on_token(hf__quorum_op *qop, hf__time now) {
 
 /* If another client has a majority, retry when the nodes say so. Otherwise several clients compete;
    a random delay separates them, and it grows with each attempt. */
-static int64_t retry_ms(hf__quorum_op *qop, const acquire_tally *t) {
+static int64_t choose_retry_ms(hf__quorum_op *qop, const acquire_tally *t) {
     int64_t longest = 1;
     uint32_t doubling = qop->op->attempt < SPLIT_DOUBLING ? qop->op->attempt : SPLIT_DOUBLING;
     if (t->busy < qop->q->majority)
@@ -109,7 +109,7 @@ static void fail_acquire(hf__quorum_op *qop, const acquire_tally *t, hf__time no
         op->detail = hf__quorum_why(qop->q, qop);
     }
     qop->q->no_quorum = op->result == HF_UNREACHABLE;
-    if (op->result == HF_BUSY) op->retry_ms = retry_ms(qop, t);
+    if (op->result == HF_BUSY) op->retry_ms = choose_retry_ms(qop, t);
     op->sent_at = qop->began;
     qop->op = NULL;
     qop->over = true;

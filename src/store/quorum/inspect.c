@@ -54,7 +54,7 @@ static int count_agreeing(const hf__quorum_op *qop, int i, bool token) {
 
 /* The node whose report agrees with most others; -1: no node reports a holder. On a tie the highest
    token wins: a lower one is older, or not raised yet. */
-static int best_info(const hf__quorum_op *qop) {
+static int find_best_info(const hf__quorum_op *qop) {
     int best = -1, most = 0;
     for (int i = 0; i < qop->q->count; i++) {
         if (!vote_succeeded(&qop->votes[i]) || !qop->infos[i].held) continue;
@@ -87,7 +87,7 @@ static int64_t majority_remaining_ms(const hf__quorum_op *qop, int best) {
 
 static void decide_inspect(hf__quorum_op *qop, hf__time now) {
     (void)now;
-    int answered_count = 0, unheld = 0, silent = 0, best = best_info(qop);
+    int answered_count = 0, unheld = 0, silent = 0, best = find_best_info(qop);
     for (int i = 0; i < qop->q->count; i++) {
         answered_count += vote_succeeded(&qop->votes[i]);
         unheld += vote_succeeded(&qop->votes[i]) && !qop->infos[i].held;

@@ -77,7 +77,7 @@ static void check_node(hf__quorum *q, hf__node *n, hf__time now) {
 
 /* ---- State for the client and its core ---- */
 
-static int up_count(const hf__quorum *q) {
+static int count_up(const hf__quorum *q) {
     int n = 0;
     for (int i = 0; i < q->count; i++) n += q->nodes[i].at.store->up;
     return n;
@@ -103,7 +103,7 @@ static void open_up(hf__quorum *q, hf__time now) {
     bool all = true;
     for (int i = 0; i < q->count; i++)
         all &= q->nodes[i].at.store->up || q->nodes[i].at.store->down_result;
-    if (up_count(q) < q->majority)
+    if (count_up(q) < q->majority)
         q->open_by = 0;
     else if (!q->open_by)
         q->open_by = now + GRACE + 3 * (now - q->began);
@@ -157,7 +157,7 @@ static void set_down_result(hf__quorum *q) {
 static void update_status(hf__quorum *q, hf__time now) {
     hf__store *s = &q->store;
     if (!q->opened) open_up(q, now);
-    s->up = q->opened && up_count(q) >= q->majority;
+    s->up = q->opened && count_up(q) >= q->majority;
     s->link = q->opened ? 1 + count_links(q) - q->first_links : 0;
     s->pollset_version = s->commands = s->round_trips = 0;
     for (int i = 0; i < q->count; i++) {

@@ -92,7 +92,7 @@ static void stop_acquires(hf__quorum *q, uint64_t acquire_id) {
 /* An ACQUIRE that is in flight may be executed after this release, even on the same connection. The
    ACQUIRE is sent again to a node that does not know the script yet, and to a node that answered
    that it was too late. */
-static hf__time under_way_until(const hf__quorum *q, ptrdiff_t node, uint64_t acquire_id) {
+static hf__time find_late_acquire_until(const hf__quorum *q, ptrdiff_t node, uint64_t acquire_id) {
     hf__time until = 0;
     for (const hf__quorum_op *qop = q->acquires; qop; qop = qop->next) {
         const hf__vote *v = &qop->votes[node];
@@ -105,8 +105,8 @@ static hf__time under_way_until(const hf__quorum *q, ptrdiff_t node, uint64_t ac
 static void submit_release(hf__vote *v, hf__time tombstone_until, hf__time now) {
     const hf__quorum_op *qop = v->qop;
     hf__time late = hf__vote_node(v)->late_until;
-    tombstone_until =
-        hf__later(tombstone_until, under_way_until(qop->q, v - qop->votes, qop->acquire_id));
+    tombstone_until = hf__later(tombstone_until,
+                                find_late_acquire_until(qop->q, v - qop->votes, qop->acquire_id));
     v->op.tombstone_until = hf__later(tombstone_until, late > now ? late : 0);
     hf__vote_submit(v, HF__RELEASE, now);
 }

@@ -106,7 +106,7 @@ static void redis_free(hf__store *store, bool forked) {
 static void redis_submit(hf__store *store, hf__op *op, hf__time now) {
     redis *r = (redis *)store;
     if (r->in_cluster && op->name)
-        op->heard = hf__channels_subscribed(&r->channels, op->name, op->name_length);
+        op->subscribed = hf__channels_subscribed(&r->channels, op->name, op->name_length);
     hf__session_submit(&r->link.session, op, now);
 }
 

@@ -178,14 +178,14 @@ static int open_socket(hf__link *l, int family, const struct sockaddr *address, 
     return connect(l->fd, address, length) == 0 ? 0 : errno;
 }
 
-static hf_result result_of(int error) {
+static hf_result result_of_errno(int error) {
     return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS
                ? HF_NOMEM
                : HF_UNREACHABLE;
 }
 
-static void cannot_connect(hf__link *l, int error, hf__time now) {
-    fail_link(l, result_of(error),
+static void fail_connect(hf__link *l, int error, hf__time now) {
+    fail_link(l, result_of_errno(error),
               hf__line("cannot connect to %s: %s%s", l->where, strerror(error),
                        error == ECONNREFUSED ? " (is a server running there?)" : ""),
               now);
@@ -217,7 +217,7 @@ static int open_address(hf__link *l, hf__time now) {
 static void try_addresses(hf__link *l, int error, hf__time now) {
     while (!note_connect_result(l, error, now)) {
         if (!l->address || !l->address->ai_next) {
-            cannot_connect(l, error, now);
+            fail_connect(l, error, now);
             return;
         }
         l->address = l->address->ai_next;
@@ -568,8 +568,8 @@ hf__time hf__link_due(const hf__link *l) {
 
 /* With no operation in flight, the connection can be closed cleanly, after removing the
    registration. */
-static void close_politely(hf__link *l) {
-    hf__session_goodbye(&l->session);
+static void close_cleanly(hf__link *l) {
+    hf__session_unregister(&l->session);
     if (refill_sending(l) && l->sent == 0)
         (void)!send(l->fd, l->sending.data, l->sending.length, MSG_DONTWAIT | MSG_NOSIGNAL);
     close(l->fd);
@@ -578,7 +578,7 @@ static void close_politely(hf__link *l) {
 
 void hf__link_shut(hf__link *l) {
     bool quiet = l->state == HF__LINK_UP && !l->session.first && !l->reading && !l->writing;
-    if (quiet && l->sent == l->sending.length && !l->session.out.length) close_politely(l);
+    if (quiet && l->sent == l->sending.length && !l->session.out.length) close_cleanly(l);
     hf__session_break(&l->session);
     l->state = HF__LINK_SHUT;
     if (!l->reading && !l->writing)

@@ -31,7 +31,7 @@ bool hf__uses_shared_scripts(const hf__op *op) {
 }
 
 /* A hold goes from one client to another: see hand_over.lua. */
-bool hf__is_handed(const hf__op *op) {
+bool hf__is_hand_over(const hf__op *op) {
     return op->verb == HF__EXPORT || op->verb == HF__EXTEND_EXPORTED ||
            (op->verb == HF__ACQUIRE && op->exported);
 }
@@ -39,7 +39,7 @@ bool hf__is_handed(const hf__op *op) {
 static const hf__script *plain_script_of(const hf__op *op) {
     bool shared = hf__uses_shared_scripts(op);
     if (op->next_in_multi) return &hf__script_acquire_all;
-    if (hf__is_handed(op)) return &hf__script_hand_over;
+    if (hf__is_hand_over(op)) return &hf__script_hand_over;
     switch (op->verb) {
     case HF__ACQUIRE: return shared ? &hf__script_shared_acquire : &hf__script_acquire;
     case HF__RENEW: return shared ? &hf__script_shared_renew : &hf__script_renew;
@@ -215,7 +215,7 @@ static void add_register(hf__session *s, const hf__op *op) {
 
 static int key_count(const hf__op *op) {
     if (op->next_in_multi) return 4 * multi_length(op);
-    if (hf__is_handed(op)) return 1;
+    if (hf__is_hand_over(op)) return 1;
     switch (op->verb) {
     case HF__ACQUIRE:
     case HF__RELEASE:
@@ -272,7 +272,7 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
         add_multi(s, op, now);
         return;
     }
-    if (hf__is_handed(op)) {
+    if (hf__is_hand_over(op)) {
         add_hand_over(s, op);
         return;
     }
@@ -306,7 +306,7 @@ static int release_arguments(const hf__op *op, hf__time now) {
 
 static int argument_count(const hf__op *op, hf__time now) {
     if (op->next_in_multi) return 5 + 2 * multi_length(op);
-    if (hf__is_handed(op)) return 6;
+    if (hf__is_hand_over(op)) return 6;
     switch (op->verb) {
     case HF__ACQUIRE: return acquire_arguments(op);
     case HF__RELEASE: return release_arguments(op, now);

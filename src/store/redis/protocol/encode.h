@@ -13,7 +13,7 @@
 bool hf__uses_shared_scripts(const hf__op *op);
 
 /* A hold goes from one client to another: see hand_over.lua. */
-bool hf__is_handed(const hf__op *op);
+bool hf__is_hand_over(const hf__op *op);
 
 /* An operation on a latch, or about a leader. */
 bool hf__is_latch_or_leader(const hf__op *op);

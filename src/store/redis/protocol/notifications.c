@@ -42,9 +42,9 @@ static hf__time effective_sent_at(const hf__session *s, const hf__message *m) {
         /* 1 % margin: the server's clock may be the faster one, or the slower one */
         since_us > 0 ? 990 : 1010;
     hf__time at = s->sampled_at + since_us * slowest;
-    bool old = m->came_at - s->sampled_at > m->lease_ms * HF__MS;
+    bool old = m->arrived_at - s->sampled_at > m->lease_ms * HF__MS;
     bool overtaken = since_us < -m->lease_ms * 100; /* by more than a tenth of the lease */
-    return at <= m->came_at && !old && !overtaken ? at : 0;
+    return at <= m->arrived_at && !old && !overtaken ? at : 0;
 }
 
 bool hf__notifications_next(hf__notifications *n, hf__notification *out) {

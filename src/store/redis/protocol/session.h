@@ -47,7 +47,7 @@ typedef enum hf__session_role {
 typedef struct hf__message {
     uint64_t acquire_id, token;
     int64_t server_us, lease_ms;
-    hf__time came_at;
+    hf__time arrived_at;
 } hf__message;
 
 #define HF__MESSAGES_MAX 64 /* received and not yet taken; if more arrive, `missed` is set */
@@ -127,6 +127,6 @@ hf__time hf__session_due(const hf__session *s);
 hf__time hf__session_waits_since(const hf__session *s);
 
 /* Adds the command that removes the client's registration to `out`. Its reply is not read. */
-void hf__session_goodbye(hf__session *s);
+void hf__session_unregister(hf__session *s);
 
 #endif

@@ -78,8 +78,8 @@ hf__op *hf__replica_wait_completed(hf__replica_wait *w) {
 /* A grant is undone by a release, on the connection that it came from. A renewal or an upgrade is
    left as it is, and the core tries again. */
 static void reject_op(hf__replica_wait *w, hf__op *op, hf_result result, char *why, hf__time now) {
-    bool there = w->commands->state == HF__READY && w->commands->link == op->ack.link;
-    if (op->ack.verb != HF__ACQUIRE || op->upgrade || !there) {
+    bool same = w->commands->state == HF__READY && w->commands->link == op->ack.link;
+    if (op->ack.verb != HF__ACQUIRE || op->upgrade || !same) {
         complete_op(w, op, result, true, why);
         return;
     }
@@ -99,7 +99,7 @@ static char *explain_rejection(const hf__replica_wait *w, const hf__op *op, int6
         op->ack.verb == HF__ACQUIRE ? "the lock was granted" : "the hold was renewed";
     const char *then = op->ack.verb == HF__ACQUIRE ? "; it was given back" : "";
     if (w->wait_op.detail) return hf__line("%s", w->wait_op.detail);
-    if (!op->ack.there)
+    if (!op->ack.hold_found)
         return hf__line(
             "%s: %s, but the server whose replicas were checked does not have the hold%s",
             w->commands->where, what, then);
@@ -140,7 +140,7 @@ static void finish_wait(hf__replica_wait *w, hf__time now) {
         bool same = w->commands->state == HF__READY && w->commands->link == op->ack.link;
         char *why = op->detail; /* the touch failed */
         op->detail = NULL;
-        if (same && op->ack.there && confirmed >= w->url->replicas)
+        if (same && op->ack.hold_found && confirmed >= w->url->replicas)
             complete_op(w, op, HF_OK, false, NULL);
         else if (why)
             reject_op(w, op, rejection_result(op->result), why, now);
@@ -176,8 +176,8 @@ static void collect_answers(hf__replica_wait *w, hf__time now) {
             finish_wait(w, now);
             continue;
         }
-        op->ack.there = op->result == HF_OK && lasts_long_enough(op, now);
-        if (op->ack.there) op->ack.sent_at = confirmed_from(op);
+        op->ack.hold_found = op->result == HF_OK && lasts_long_enough(op, now);
+        if (op->ack.hold_found) op->ack.sent_at = confirmed_from(op);
         push_op(&w->asked_first, &w->asked_last, op);
     }
 }
