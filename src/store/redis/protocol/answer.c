@@ -56,7 +56,7 @@ static hf_result reject_answer(hf__session *s, hf__op *op, char **detail) {
 /* The part after the last colon of client:owner. */
 static void read_owner(char out[HF__OWNER_TEXT], const char *owner) {
     const char *colon = strrchr(owner, ':');
-    if (colon) hf__text_tame(out, HF__OWNER_TEXT, colon + 1, strlen(colon + 1));
+    if (colon) hf__text_sanitize(out, HF__OWNER_TEXT, colon + 1, strlen(colon + 1));
 }
 
 static bool read_holder(hf__lock_info *lock_info, const hf__reply *r) {
@@ -76,8 +76,8 @@ static bool read_holder(hf__lock_info *lock_info, const hf__reply *r) {
     lock_info->holders = (uint32_t)holders;
     lock_info->used = (uint32_t)used;
     lock_info->capacity = (uint32_t)capacity;
-    hf__text_tame(lock_info->identity.client, sizeof lock_info->identity.client, id,
-                  strcspn(id, ":#"));
+    hf__text_sanitize(lock_info->identity.client, sizeof lock_info->identity.client, id,
+                      strcspn(id, ":#"));
     read_owner(lock_info->owner, owner);
     return true;
 }
@@ -90,7 +90,7 @@ static bool read_waiters(hf__lock_info *lock_info, const hf__reply *r, size_t fr
         const char *id = hf__reply_text(r, i);
         hf__waiter_info *waiter = &lock_info->waiters[i - from];
         if (!id) return false;
-        hf__text_tame(waiter->client, sizeof waiter->client, id, strcspn(id, ":"));
+        hf__text_sanitize(waiter->client, sizeof waiter->client, id, strcspn(id, ":"));
         read_owner(waiter->owner, id);
     }
     return r->count - from == (waiting < HF__WAITERS_MAX ? (size_t)waiting : HF__WAITERS_MAX);
@@ -98,7 +98,7 @@ static bool read_waiters(hf__lock_info *lock_info, const hf__reply *r, size_t fr
 
 static void read_text(char *to, const hf__reply *r, size_t i) {
     const char *text = hf__reply_text(r, i);
-    hf__text_tame(to, HF__IDENTITY_TEXT, text ? text : "", text ? strlen(text) : 0);
+    hf__text_sanitize(to, HF__IDENTITY_TEXT, text ? text : "", text ? strlen(text) : 0);
 }
 
 static hf_result handle_client_info_answer(hf__session *s, hf__op *op, char **detail) {

@@ -86,8 +86,8 @@ static bool read_leader_value(const hf__reply *r, hf__op *op) {
         !hf__reply_number(r, 6, &sequence) || token <= 0 || sequence <= 0)
         return false;
     op->lock_info->token = (uint64_t)token;
-    hf__text_tame(op->lock_info->identity.client, sizeof op->lock_info->identity.client, id,
-                  strcspn(id, ":"));
+    hf__text_sanitize(op->lock_info->identity.client, sizeof op->lock_info->identity.client, id,
+                      strcspn(id, ":"));
     op->leader_value->sequence = (uint64_t)sequence;
     op->leader_value->length = (uint32_t)r->item[7].length;
     memcpy(op->leader_value->value, value, r->item[7].length + 1);
