@@ -64,7 +64,7 @@ static size_t fit_words(const char *text, size_t columns) {
 
 void show_line(const char *word, const char *text) {
     char tame[SHOW_TEXT];
-    hf__text_tame(tame, sizeof tame, text, strlen(text));
+    hf__text_sanitize(tame, sizeof tame, text, strlen(text));
     size_t width = show_width(), room = width > WORD_COLUMNS ? width - WORD_COLUMNS : 0;
     const char *rest = tame;
     do {

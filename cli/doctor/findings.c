@@ -32,7 +32,7 @@ void findings_add(findings *all, severity level, const char *check, const char *
     va_start(args, found);
     vsnprintf(text, sizeof text, found, args);
     va_end(args);
-    hf__text_tame(f->found, sizeof f->found, text, strlen(text));
+    hf__text_sanitize(f->found, sizeof f->found, text, strlen(text));
     f->level = level;
     f->check = check;
     f->means = means;

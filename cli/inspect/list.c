@@ -62,7 +62,7 @@ static void format_held(char *text, const list_table *t, const hf_info *info) {
 static char *make_cell(const char *text) {
     size_t size = strlen(text) + 1;
     char *copy = malloc(size);
-    if (copy) hf__text_tame(copy, size, text, size - 1);
+    if (copy) hf__text_sanitize(copy, size, text, size - 1);
     return copy;
 }
 

@@ -98,7 +98,7 @@ static void draw_line(wait_progress *w) {
     compose_line(w, text, hf__now());
     pid_t front = tcgetpgrp(STDERR_FILENO);
     if (front >= 0 && front != getpgrp()) return;
-    hf__text_tame(tame, sizeof tame, text, strlen(text));
+    hf__text_sanitize(tame, sizeof tame, text, strlen(text));
     show_cut(cut, sizeof cut, tame, line_width());
     snprintf(out, sizeof out, "\r%s\033[K", cut);
     write_terminal(out);

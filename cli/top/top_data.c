@@ -102,7 +102,7 @@ static int32_t add_top_row(const char *name, const hf_info *info, void *arg) {
     show_state_word(r->state, sizeof r->state, info);
     char holder[SHOW_TEXT] = "";
     if (info->held) show_holder(holder, sizeof holder, info);
-    hf__text_tame(r->holder, sizeof r->holder, holder, strlen(holder));
+    hf__text_sanitize(r->holder, sizeof r->holder, holder, strlen(holder));
     return 0;
 }
 
@@ -151,7 +151,7 @@ __attribute__((format(printf, 3, 4))) static void add_detail_line(top_detail *d,
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     snprintf(d->lines[d->line_count][0], TOP_TEXT, "%s", word);
-    hf__text_tame(d->lines[d->line_count++][1], TOP_TEXT, text, strlen(text));
+    hf__text_sanitize(d->lines[d->line_count++][1], TOP_TEXT, text, strlen(text));
 }
 
 static void describe_lock(top_detail *d, const hf_info *info, const store *s) {
@@ -173,7 +173,7 @@ static void describe_lock(top_detail *d, const hf_info *info, const store *s) {
     for (; d->queue_count < info->waiting && d->queue_count < 64; d->queue_count++) {
         const hf_waiter *w = &info->waiters[d->queue_count];
         show_who(text, sizeof text, w->program, w->pid, w->host, w->label);
-        hf__text_tame(d->queue[d->queue_count], TOP_TEXT, text, strlen(text));
+        hf__text_sanitize(d->queue[d->queue_count], TOP_TEXT, text, strlen(text));
     }
 }
 

@@ -197,7 +197,7 @@ static void put_text(int y, int x, size_t columns, const char *text) {
     char tame[SHOW_TEXT], cut[SHOW_TEXT];
     if (y < 0 || y >= LINES || x >= COLS || !columns) return;
     if (columns > (size_t)(COLS - x)) columns = (size_t)(COLS - x);
-    hf__text_tame(tame, sizeof tame, text, strlen(text));
+    hf__text_sanitize(tame, sizeof tame, text, strlen(text));
     show_cut(cut, sizeof cut, tame, columns);
     mvaddstr(y, x, cut);
     for (size_t i = show_columns(cut); i < columns; i++) addch(' ');
@@ -276,7 +276,7 @@ static void put_row(const top_screen *s, size_t index, int y) {
 /* Puts a long text on as many lines as it needs. */
 static void put_whole(int y, const char *text) {
     char tame[SHOW_TEXT], piece[SHOW_TEXT];
-    hf__text_tame(tame, sizeof tame, text, strlen(text));
+    hf__text_sanitize(tame, sizeof tame, text, strlen(text));
     for (const char *at = tame; *at && y < LINES - BOTTOM_LINES; y++) {
         size_t length = strlen(at), most = COLS > 1 ? (size_t)COLS : 1;
         if (length > most) {

@@ -159,7 +159,7 @@ static void F34_a_try_half_way_ends_with_its_command(void **state) {
     for (int i = 0; (result = hf_try_lock(client, name, &none)) == HF_UNKNOWN_OUTCOME;)
         T_CHECK(++i < 20);
     T_HF(HF_UNREACHABLE, result);
-    assert_non_null(strstr(hf_error_detail(), "on its way to another node"));
+    assert_non_null(strstr(hf_error_detail(), "being moved to another node"));
     t_cluster_end_move(cluster, slot, 2, 0);
     T_HF(HF_OK, hf_release(kit_take(client, name, NULL)));
     hf_close(client);

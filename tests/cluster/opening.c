@@ -102,7 +102,7 @@ static void a_server_without_a_cluster_is_reported(void **state) {
     (void)state;
     t_redis *redis = t_redis_start(NULL);
     snprintf(url, sizeof url, "redis+cluster://" T_HOST ":%u", t_redis_port(redis));
-    check_refused(url, HF_INVALID, "no node of a cluster");
+    check_refused(url, HF_INVALID, "not part of a cluster");
     t_redis_free(redis);
 }
 

@@ -365,10 +365,10 @@ static void F28_what_is_no_directory_is_refused(void **state) {
     const char *path = path_of(p, "d"), *other = path_of(p, "other");
     make_dir(other, 0700);
     close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    check_refuses(HF_REFUSED, url_of(path, ""), "no directory");
+    check_refuses(HF_REFUSED, url_of(path, ""), "not a directory");
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
-    check_refuses(HF_REFUSED, url_of(path, ""), "no directory");
+    check_refuses(HF_REFUSED, url_of(path, ""), "not a directory");
     assert_int_equal(unlink(path), 0);
     assert_int_equal(symlink("other", path), 0);
     check_refuses(HF_REFUSED, url_of(path, ""), "a link");

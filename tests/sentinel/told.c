@@ -268,7 +268,7 @@ static void a_failover_is_followed_by_message(void **state) {
              before, after);
     t_fake *fake = t_fake_start(script);
     snprintf(url, sizeof url, "redis+sentinel://" T_HOST ":%u/" T_PRIMARY, t_fake_port(fake));
-    static awaited_line failover = {.text = "tells of a failover"};
+    static awaited_line failover = {.text = "reports a failover"};
     hf_client *client = open_with_log(url, &failover);
     hf_hold *hold = take_lock(client);
     T_CHECK(has_lock(old));

@@ -112,24 +112,24 @@ static void test_text_copy(void **state) {
 static void test_text_tame(void **state) {
     (void)state;
     char to[8];
-    hf__text_tame(to, sizeof to, "a\x1b[\n\x7f\xc3\xa4", 7);
+    hf__text_sanitize(to, sizeof to, "a\x1b[\n\x7f\xc3\xa4", 7);
     assert_string_equal(to, "a [  \xc3\xa4");
-    hf__text_tame(to, sizeof to, "\xc2\x9b\x9b\xc2\xa0", 5);
+    hf__text_sanitize(to, sizeof to, "\xc2\x9b\x9b\xc2\xa0", 5);
     assert_string_equal(to, " ?\xc2\xa0");
-    hf__text_tame(to, sizeof to, "\xe2\x80\xae\xe2\x81\xa9\xe2\x80\xa8x", 10);
+    hf__text_sanitize(to, sizeof to, "\xe2\x80\xae\xe2\x81\xa9\xe2\x80\xa8x", 10);
     assert_string_equal(to, "   x");
     /* Invalid, a surrogate, overlong. */
-    hf__text_tame(to, sizeof to, "\xff\xed\xa0\x80\xc0\x80", 6);
+    hf__text_sanitize(to, sizeof to, "\xff\xed\xa0\x80\xc0\x80", 6);
     assert_string_equal(to, "??????");
-    hf__text_tame(to, sizeof to, "a\xe2\x82", 3); /* cut inside a character */
+    hf__text_sanitize(to, sizeof to, "a\xe2\x82", 3); /* cut inside a character */
     assert_string_equal(to, "a??");
-    hf__text_tame(to, 4, "ab\xc3\xa4", 4); /* no space for all of it */
+    hf__text_sanitize(to, 4, "ab\xc3\xa4", 4); /* no space for all of it */
     assert_string_equal(to, "ab");
-    hf__text_tame(to, sizeof to, "0123456789", 10);
+    hf__text_sanitize(to, sizeof to, "0123456789", 10);
     assert_string_equal(to, "0123456");
-    hf__text_tame(to, sizeof to, "a\0b", 3);
+    hf__text_sanitize(to, sizeof to, "a\0b", 3);
     assert_string_equal(to, "a b");
-    hf__text_tame(to, sizeof to, "abc", 0);
+    hf__text_sanitize(to, sizeof to, "abc", 0);
     assert_string_equal(to, "");
 }
 

@@ -46,7 +46,7 @@ static void sentinel_says(sentinel_fixture *f, unsigned at, int epoch, int port)
     hf__buffer out;
     hf__buffer_init(&out, 4096);
     f->s.at = at;
-    hf__sentinel_ask(&f->s, &out);
+    hf__sentinel_request(&f->s, &out);
     hf__buffer_fini(&out);
     snprintf(bytes, sizeof bytes,
              "*4\r\n$4\r\nname\r\n$8\r\nmymaster\r\n$12\r\nconfig-epoch\r\n$1\r\n%d\r\n", epoch);
@@ -60,7 +60,7 @@ static void test_it_asks_for_epoch_and_address(void **state) {
     sentinel_fixture *f = *state;
     hf__buffer out;
     hf__buffer_init(&out, 4096);
-    hf__sentinel_ask(&f->s, &out);
+    hf__sentinel_request(&f->s, &out);
     static const char expected[] =
         "*3\r\n$8\r\nSENTINEL\r\n$6\r\nMASTER\r\n$8\r\nmymaster\r\n"
         "*3\r\n$8\r\nSENTINEL\r\n$23\r\nGET-MASTER-ADDR-BY-NAME\r\n$8\r\nmymaster\r\n"

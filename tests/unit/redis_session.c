@@ -229,7 +229,7 @@ static void test_registers_again_and_takes_leave(void **state) {
     feed_now(f, "-OOM command not allowed\r\n"); /* registration is optional */
     assert_int_equal(f->s.state, HF__READY);
     forget_sent(f);
-    hf__session_goodbye(&f->s);
+    hf__session_unregister(&f->s);
     assert_sent(f, "*2\r\n$3\r\nDEL\r\n$46\r\nhf:client:" CLIENT "\r\n");
 }
 

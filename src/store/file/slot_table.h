@@ -43,7 +43,7 @@ typedef struct hf__slot_view {
     hf__slot slot;
     unsigned index;
     bool is_ours;
-    /* The client of all views with this id: the one in the first of them counts. */
+    /* The client. Among the views with the same id, only the one in the first view is used. */
     hf__store_client client;
 
     bool is_used, was_notified; /* used by kinds_table.c while it writes changes back */
@@ -70,7 +70,7 @@ typedef struct hf__slot_table {
     hf__slot_view *views;
     unsigned count;
     hf__slot_set taken;
-    bool died; /* some belonged to dead clients, and were cleared */
+    bool died; /* some slots belonged to dead clients, and were cleared */
 } hf__slot_table;
 
 /* Read the table. `own` has the slots of our own open file, which the kernel does not report to us.
@@ -82,8 +82,8 @@ void hf__slot_table_fini(hf__slot_table *table);
 
 /* Operations on one slot. 0 or errno. A slot beyond the end of the file reads as empty. */
 int hf__slot_read(int fd, unsigned index, hf__slot *slot);
-/* Sets the checksum. `anew` also clears `broken`; otherwise the mark stays. */
-int hf__slot_write(int fd, unsigned index, hf__slot *slot, bool anew);
+/* Sets the checksum. `whole` also clears `broken`; otherwise the mark stays. */
+int hf__slot_write(int fd, unsigned index, hf__slot *slot, bool whole);
 int hf__slot_clear(int fd, unsigned index);
 int hf__slot_extend(int fd, unsigned index, hf__time until, uint32_t count);
 int hf__slot_mark_broken(int fd, unsigned index, uint64_t token);

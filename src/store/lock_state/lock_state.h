@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state of one lock: its holders, its queue of waiters, and which waiters can be granted. It
- * knows neither operations nor the clock; operations.c applies operations to it. The memory store
- * keeps one per lock. The file store reads one from the lock's file and writes the changes back.
+ * contains no operations and reads no clock; operations.c applies operations to it. The memory
+ * store keeps one per lock. The file store reads one from the lock's file and writes the changes
+ * back.
  *
  * Invariant: holders are compatible with each other. They are one exclusive holder, or readers with
  * at most one upgradable, or permits of one capacity whose sum does not exceed it.

@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#define RETRY_MS 20 /* how long a waiter waits before it retries */
+#define RETRY_MS 20 /* how long a waiter sleeps before it retries */
 /* The same for a queued waiter that is notified. Well below HF__WAITER_TIMEOUT. */
 #define NOTIFIED_RETRY_MS 400
 
@@ -73,13 +73,13 @@ static hf_result wait_in_queue(hf__lock_state *state, const hf__contender *conte
     return answer_busy(state, contender->client, op, now);
 }
 
-/* All permits that are held at a time have one capacity. */
+/* All permits that are held at the same time must have one capacity. */
 static bool capacity_differs(const hf__lock_state *state, const hf__contender *contender,
                              hf__op *op) {
-    const hf__contender *inside = state->holders ? &state->holders->contender : NULL;
-    if (contender->kind != HF_PERMITS || !inside || inside->kind != HF_PERMITS) return false;
-    if (inside->capacity == contender->capacity) return false;
-    op->capacity = inside->capacity;
+    const hf__contender *holder = state->holders ? &state->holders->contender : NULL;
+    if (contender->kind != HF_PERMITS || !holder || holder->kind != HF_PERMITS) return false;
+    if (holder->capacity == contender->capacity) return false;
+    op->capacity = holder->capacity;
     return true;
 }
 
@@ -110,7 +110,7 @@ hf_result hf__lock_state_acquire(hf__lock_state *state, const hf__store_client *
         return HF_INVALID;
     }
     /* A hold of a lower acquire id was granted after its caller had stopped waiting. This acquire
-       inherits its turn. */
+       inherits the turn of that hold. */
     bool replaced = hf__lock_state_end_holds_of(state, &contender);
     if (!(replaced && op->inherits_position) && !hf__lock_state_can_grant(state, &contender))
         return wait_in_queue(state, &contender, op, now);

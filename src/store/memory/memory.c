@@ -94,8 +94,8 @@ static hf_result execute_on_state(hf__lock_state *state, const hf__store_client 
     }
 }
 
-/* Signal the clients of waiters that can be granted. A client that is signalled already has yet to
-   look. */
+/* Signal the clients of waiters that can be granted. A client that is already signalled has not
+   looked at its waiters since then. */
 static void notify_grantable(const hf__lock_state *state) {
     size_t turns = state->waiters ? hf__lock_state_count_grantable(state) : 0;
     for (const hf__waiter *it = state->waiters; turns--; it = it->next) {
@@ -226,7 +226,7 @@ static void memory_ready(hf__store *store, const struct pollfd *fds, int count,
     m->wake_pending = true;
 }
 
-static bool memory_wait(hf__store *store, pthread_mutex_t *mutex) {
+static bool memory_read_blocking(hf__store *store, pthread_mutex_t *mutex) {
     (void)store;
     (void)mutex;
     return false;
@@ -314,7 +314,7 @@ static void space_leave(space *s, memory_client *self) {
 
 static void memory_free(hf__store *store, bool forked) {
     memory_store *m = (memory_store *)store;
-    if (m->space && !forked) { /* in a child the spaces may be half changed */
+    if (m->space && !forked) { /* in a forked child the spaces may be inconsistent */
         pthread_mutex_lock(&spaces_mutex);
         space_leave(m->space, m->self);
         pthread_mutex_unlock(&spaces_mutex);
@@ -335,7 +335,7 @@ static const hf__store_table memory_table = {
     .flush = memory_flush,
     .pollset = memory_pollset,
     .ready = memory_ready,
-    .read_blocking = memory_wait,
+    .read_blocking = memory_read_blocking,
     .in_flight = memory_in_flight,
     .shut = memory_shut,
 };

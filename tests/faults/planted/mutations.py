@@ -301,8 +301,8 @@ MUTATIONS = [
     Mutation(
         "a call that gives up does not undo a possible grant",
         WAIT,
-        "hf_result result = result_of_wait(w, why, acquiring);",
-        "hf_result result = result_of_wait(w, why, acquiring);\n    w->acquire_id = 0;",
+        "hf_result result = decide_wait_result(w, why, acquiring);",
+        "hf_result result = decide_wait_result(w, why, acquiring);\n    w->acquire_id = 0;",
         ("fault_answers", "F12_an_outcome_that_is_not_known*"),
     ),
     Mutation(
@@ -378,7 +378,7 @@ MUTATIONS = [
     Mutation(
         "a waiter takes no ticket",
         TICKETS,
-        "error = hf__ticket_take(l->fd, peers->id, last_of_ours(l), &ticket);",
+        "error = hf__ticket_take(l->fd, peers->id, find_last_of_ours(l), &ticket);",
         "error = 0, ticket = 0;",
         ("file_queue", "B08_a_new_waiter*"),
     ),
@@ -806,14 +806,14 @@ MUTATIONS = [
     Mutation(
         "a grant counts from the arrival of its notification",
         NOTIFICATIONS,
-        "return at <= m->came_at && !old && !overtaken ? at : 0;",
-        "return at ? m->came_at : 0 * old * overtaken;",
+        "return at <= m->arrived_at && !old && !overtaken ? at : 0;",
+        "return at ? m->arrived_at : 0 * old * overtaken;",
         ("unit_redis_notifications",),
     ),
     Mutation(
         "an old sample of the server's clock is accepted",
         NOTIFICATIONS,
-        "bool old = m->came_at - s->sampled_at > m->lease_ms * HF__MS;",
+        "bool old = m->arrived_at - s->sampled_at > m->lease_ms * HF__MS;",
         "bool old = false;",
         ("unit_redis_notifications",),
     ),
@@ -1013,7 +1013,7 @@ MUTATIONS = [
     Mutation(
         "many names are acquired in the order given",
         MANY,
-        "    qsort(w->at, count, sizeof w->at[0], by_name);\n",
+        "    qsort(w->at, count, sizeof w->at[0], compare_by_name);\n",
         "    (void)by_name;\n",
         ("conformance", "memory", "B19_opposite_orders_of_two*"),
     ),
@@ -1034,7 +1034,7 @@ MUTATIONS = [
     Mutation(
         "requests for the same name are not checked before they are merged",
         MANY,
-        "hf_result r = check_first(c, w, w->count, o);",
+        "hf_result r = check_first_requests(c, w, w->count, o);",
         "hf_result r = HF_OK;",
         ("conformance", "memory", "B19_requests_that_contradict*"),
     ),
@@ -1112,8 +1112,8 @@ MUTATIONS = [
     Mutation(
         "a Sentinel that is behind is believed",
         SENTINEL,
-        "s->said_epoch < s->epoch &&",
-        "s->said_epoch < 0 &&",
+        "s->reported_epoch < s->epoch &&",
+        "s->reported_epoch < 0 &&",
         ("sentinel_told", "F33_*"),
     ),
     Mutation(
@@ -1140,14 +1140,14 @@ MUTATIONS = [
     Mutation(
         "too few replicas are enough",
         REPLICA_WAIT,
-        "op->ack.there && confirmed >= w->url->replicas",
-        "op->ack.there",
+        "op->ack.hold_found && confirmed >= w->url->replicas",
+        "op->ack.hold_found",
         ("fault_replicas", "F31_what_too_few*"),
     ),
     Mutation(
         "a grant that too few replicas have is kept",
         REPLICA_WAIT,
-        "if (op->ack.verb != HF__ACQUIRE || op->upgrade || !there) {",
+        "if (op->ack.verb != HF__ACQUIRE || op->upgrade || !same) {",
         "if (!there || op) {",
         ("fault_replicas", "F31_what_too_few*"),
     ),
@@ -1205,7 +1205,7 @@ MUTATIONS = [
         "replicas are awaited without a write before",
         REPLICA_WAIT,
         "        hf__session_submit(w->session, op, now);\n    }",
-        "        op->ack.there = true;\n"
+        "        op->ack.hold_found = true;\n"
         "        push_op(&w->asked_first, &w->asked_last, op);\n"
         "    }",
         ("fault_replicas", "F31_what_no_replica*"),
@@ -1369,8 +1369,8 @@ MUTATIONS = [
     Mutation(
         "cluster: readers are renewed with all keys of the name or not at all",
         ROUTE,
-        "bool brief = d->kind == HF__REDIRECT_TRY_AGAIN && can_be_brief(op);",
-        "bool brief = d->kind == HF__REDIRECT_TRY_AGAIN && can_be_brief(op) && false;",
+        "bool brief = d->kind == HF__REDIRECT_TRY_AGAIN && can_use_single_key(op);",
+        "bool brief = d->kind == HF__REDIRECT_TRY_AGAIN && can_use_single_key(op) && false;",
         ("cluster_moving", "F37_holds*"),
     ),
     Mutation(
@@ -1653,7 +1653,7 @@ MUTATIONS = [
     Mutation(
         "a URL that is refused is shown in pieces",
         "base/url.c",
-        "if (r) return only_scheme(text);",
+        "if (r) return show_only_scheme(text);",
         "(void)only_scheme;",
         ("unit_base_url",),
     ),
