@@ -89,7 +89,7 @@ class OfRedis(Bench):
         self.parts(*SHORT, "-S", self.url + "?prefix=mine")
         self.redis.until_left()
 
-    def test_a_user_that_may_not_ask(self):
+    def test_a_user_without_the_right_to_info(self):
         self.own_redis()
         self.redis.command("ACL", "SETUSER", "default", "-info")
         for part in self.parts(*SHORT)["parts"]:

@@ -67,18 +67,18 @@ class Proxy:
 
 @on("file", "redis")
 class ExitCodes(kit.Case):
-    def test_the_child_s(self):
+    def test_the_exit_code_of_the_child(self):
         for code in (0, 1, 2, 63, 64, 69, 71, 74, 75, 76, 77, 126, 127, 128, 130, 143, 255):
             with self.subTest(code):
                 result = self.hf("run", self.name, "sh", "-c", f"exit {code}")
                 self.assertCode(code, result)
                 self.assertEqual("", result.err)
 
-    def test_the_child_s_also_with_E(self):
+    def test_the_exit_code_of_the_child_with_E(self):
         self.assertCode(3, self.hf("run", "-E", "42", self.name, "sh", "-c", "exit 3"))
         self.assertCode(1, self.hf("run", "-E", "42", self.name, "false"))
 
-    def test_128_and_the_signal_it_died_of(self):
+    def test_128_plus_the_signal_that_killed_the_child(self):
         for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT,
                        signal.SIGSEGV, signal.SIGABRT, signal.SIGPIPE, signal.SIGALRM,
                        signal.SIGUSR1, signal.SIGUSR2, signal.SIGRTMIN, signal.SIGRTMAX):
@@ -112,7 +112,7 @@ class ExitCodes(kit.Case):
                 self.assertSays(result, reason)
                 self.assertFree()
 
-    def test_69_says_what_was_meant(self):
+    def test_69_suggests_what_was_meant(self):
         for words, hint in ((["no-such-command-anywhere"], r"\$PATH"),
                             (["echo a; echo b"], "use -c"),
                             (["./none"], "directory$"), (["-n"], "options go before NAME")):
@@ -150,7 +150,7 @@ class StoreCodes(kit.Case):
         self.refused(74, url=redis.url + "?connect_timeout=300ms")
         redis.thaw()
 
-    def test_74_when_it_is_no_redis(self):
+    def test_74_when_it_is_not_redis(self):
         with socket.socket(socket.AF_UNIX) as listener:
             path = self.dir / "other.sock"
             listener.bind(str(path))
@@ -166,7 +166,7 @@ class StoreCodes(kit.Case):
             thread.start()
             self.refused(74, "-n", url=f"redis+unix://{path}?connect_timeout=3s")
 
-    def test_74_when_the_key_is_another_s(self):
+    def test_74_when_the_key_belongs_to_something_else(self):
         """F28"""
         self.redis.command("SET", self.redis.key(self.name), "mine")
         self.refused(74, "-n")
@@ -202,7 +202,7 @@ class StoreCodes(kit.Case):
         right.chmod(0o600)
         self.assertCode(0, self.hf("run", "-S", f"{redis.url}?password_file={right}", "x", "true"))
 
-    def test_77_when_rights_are_lacking(self):
+    def test_77_when_rights_are_missing(self):
         redis = self.own_redis()
         redis.command("ACL", "SETUSER", "poor", "on", ">sesame", "+@connection", "~*", "&*")
         port_free = f"redis+unix://{redis.socket}?user=poor&password_file={self.dir}/word"
@@ -232,7 +232,7 @@ class StoreCodes(kit.Case):
         self.assertCode(3, result)
         self.assertSays(result)
 
-    def test_a_release_that_is_not_answered_is_nothing_to_a_quiet_one(self):
+    def test_an_unanswered_release_prints_nothing_with_quiet(self):
         proxy = self.through()
         job, gate = self.start_with_gate("-q")
         proxy.deaf = True

@@ -99,7 +99,7 @@ class Loss(Losing, kit.Case):
         # client's own deadline is well before `end`: it counts from when the renewal was sent.
         self.assertGreater(max(self.times("beat")), end - LEASE / 2)
 
-    def test_quiet_says_nothing(self):
+    def test_quiet_prints_nothing(self):
         self.assertEqual("", self.check_stopped_server(None, "-q")[1].err)
 
     def test_B11_a_server_that_is_gone(self):
@@ -140,7 +140,7 @@ class Loss(Losing, kit.Case):
         self.assertSays(result, "lost")
         self.assertGone(beaters(self.beat), "ran on after the loss", 0)
 
-    def test_it_ends_also_where_nobody_reaps_orphans(self):
+    def test_the_group_ends_where_nobody_reaps_orphans(self):
         """As in a container: the dead grandchild stays in the group as a zombie."""
         job = self.start_beating("--lease", "1s", "--grace", "0")
         self.redis.command("DEL", self.redis.key(self.name))
@@ -180,11 +180,11 @@ class Loss(Losing, kit.Case):
 
     # -- A stopped wrapper
 
-    def test_F03_planted_a_stopped_wrapper_s_child_is_noticed(self):
+    def test_F03_planted_a_child_of_a_stopped_wrapper_is_noticed(self):
         with self.assertRaisesRegex(AssertionError, "ran on after the lease's end"):
             self.check_stopped_wrapper(self.planted())
 
-    def test_F03_nobody_enters_beside_a_stopped_wrapper_s_child(self):
+    def test_F03_nobody_enters_beside_the_child_of_a_stopped_wrapper(self):
         job = self.start_beating("--lease", f"{LEASE}")
         other = self.start("run", self.name, "--", *self.child("witness", self.beat))
         job.signal(signal.SIGSTOP)
@@ -215,12 +215,12 @@ class Loss(Losing, kit.Case):
 
 @on("file", "redis")
 class StoppedWrapper(Losing, kit.Case):
-    def test_F03_the_group_is_gone_before_the_lease_s_end(self):
+    def test_F03_the_group_is_gone_before_the_end_of_the_lease(self):
         result = self.check_stopped_wrapper(None)
         self.assertCode(75, result)
         self.assertSays(result, "lost")
 
-    def test_F03_also_without_grace(self):
+    def test_F03_the_group_is_gone_in_time_without_grace(self):
         self.assertCode(75, self.check_stopped_wrapper(None, "--grace", "0"))
 
     def test_F03_a_stopped_job_that_was_lost_does_not_run_on(self):

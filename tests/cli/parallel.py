@@ -88,7 +88,7 @@ class Parallel(kit.Case):
         self.assertEqual([], overlaps(lines), "two were inside")
         self.assertEqual([], disorder(lines), "tokens did not grow")
 
-    def test_B08_B13_B28_a_thousand_are_never_two_inside(self):
+    def test_B08_B13_B28_a_thousand_commands_exclude_each_other(self):
         count = bearable()
         self.assertGreaterEqual(count, 200, "too small a machine for this test")
         self.check(self.contend(count), count)
@@ -128,7 +128,7 @@ class Order(kit.Case):
             self.assertCode(0, job.wait())
         self.assertEqual(list(map(str, range(20))), notes.read_text().split())
 
-    def test_B08_B14_those_who_were_killed_in_line_leave_the_order_to_the_others(self):
+    def test_B08_B14_killed_waiters_do_not_change_the_order(self):
         gate, jobs, notes = self.line_up(9)
         for job in jobs[::3]:
             job.signal(signal.SIGKILL)

@@ -21,7 +21,7 @@ class Wait(kit.Case):
         holder.signal(signal.SIGTERM)
         self.assertCode(0, job.wait())
 
-    def test_it_takes_nothing(self):
+    def test_it_acquires_nothing(self):
         self.assertCode(0, self.hf("wait", self.name))
         self.assertCode(1, self.hf("status", self.name))
         self.assertFree()
@@ -46,7 +46,7 @@ class Wait(kit.Case):
         self.assertCode(0, shown)
         self.assertIn(name, shown.out)
 
-    def test_a_holder_that_is_killed_is_waited_for_no_longer_than_its_lease(self):
+    def test_a_killed_holder_delays_the_wait_by_its_lease_at_most(self):
         holder = self.holder(None, "--lease", "1s")
         guard = holder.guard()
         holder.kill()
@@ -69,7 +69,7 @@ class Wait(kit.Case):
 
 @on("redis")
 class Outage(kit.Case):
-    def test_an_outage_is_ridden_out(self):
+    def test_the_wait_survives_an_outage(self):
         self.own_redis()
         self.holder()
         job = self.start("wait", "--verbose", self.name)
