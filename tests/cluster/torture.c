@@ -96,7 +96,7 @@ static void kill_replica(void) {
     print_fault("node %d is back", node);
 }
 
-static void fail_over_in_good_order(void) {
+static void fail_over_orderly(void) {
     int from;
     const char *name = pick_lock(&from);
     int to = t_cluster_replica(cluster, from);
@@ -128,7 +128,7 @@ static void move_slot(void) {
 }
 
 static void (*const faults[])(void) = {kill_primary, stop_primary, stop_primary_for_a_moment,
-                                       kill_replica, move_slot,    fail_over_in_good_order,
+                                       kill_replica, move_slot,    fail_over_orderly,
                                        kill_primary, move_slot};
 
 static void no_overlap_while_nodes_fail_and_slots_move(void **state) {

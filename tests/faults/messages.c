@@ -30,7 +30,7 @@ static void F19_a_lost_message_costs_no_more_than_the_holders_lease(void **state
 
 /* The connection was gone before anybody noticed. It is reopened, and the wait acquires
    immediately. */
-static void F19_a_message_lost_with_its_connection_is_asked_for(void **state) {
+static void F19_a_message_lost_with_its_connection_causes_a_new_acquire(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
@@ -43,7 +43,7 @@ static void F19_a_message_lost_with_its_connection_is_asked_for(void **state) {
     FREE(hold);
 }
 
-static void F19_a_release_to_nobody_who_listens_is_asked_for(void **state) {
+static void F19_a_release_without_a_subscriber_causes_a_new_acquire(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
@@ -62,7 +62,7 @@ enum { UNNOTIFIED_MS = 7000 };
 
 /* The lock is released while the client is queued but not subscribed yet. The client subscribes
    while it waits for the answer to an acquire from before the release. */
-static void F19_a_release_between_asking_and_listening_is_asked_for(void **state) {
+static void F19_a_release_between_acquire_and_subscription_causes_a_new_acquire(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
     hf_client *client = bed_through(b, NULL);
@@ -86,7 +86,7 @@ static void F19_a_release_between_asking_and_listening_is_asked_for(void **state
 }
 
 /* More notifications at once than a client keeps, with the relevant one last. */
-static void F19_a_message_among_too_many_is_asked_for(void **state) {
+static void F19_a_message_among_too_many_causes_a_new_acquire(void **state) {
     bed *b = *state;
     char text[64];
     hf_client *client = bed_subscriber_through(b, NULL);
@@ -169,11 +169,11 @@ static void check_notified(bed *b, int (*hand_over)(bed *b, bustle *busy, hf_cli
     assert_in_range(late, 0, HAND_OVERS / 5);
 }
 
-static void F19_a_message_is_heard_beside_threads_that_are_busy(void **state) {
+static void F19_a_message_is_read_beside_busy_threads(void **state) {
     check_notified(*state, rounds_meanwhile);
 }
 
-static void F19_a_callback_is_called_beside_threads_that_are_busy(void **state) {
+static void F19_a_callback_is_called_beside_busy_threads(void **state) {
     check_notified(*state, rounds_until_called);
 }
 
@@ -226,7 +226,7 @@ static void F52_a_grant_older_than_a_later_answer_is_void(void **state) {
 }
 
 /* A notification to a wait that has ended, while the next wait of its client is queued. */
-static void F52_a_grant_of_a_wait_that_left_is_nobodys(void **state) {
+static void F52_a_grant_of_an_ended_wait_is_ignored(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL), *other = bed_direct(b);
     hf_cancel *cancel = hf_cancel_new();
@@ -429,7 +429,7 @@ static void check_fake_grant(bed *b, const char *told, const char *granted, bool
     t_fake_join(b->fake, SOON_MS);
 }
 
-static void F53_with_a_steady_clock_a_message_is_entered_on(void **state) {
+static void F53_with_a_steady_clock_a_grant_is_entered(void **state) {
     check_fake_grant(*state, BY_NOW, BY_NOW, false);
 }
 
@@ -452,7 +452,7 @@ static redisContext *monitor_start(bed *b) {
     return monitor;
 }
 
-static void F54_a_monitor_does_not_make_the_dead_look_alive(void **state) {
+static void F54_a_monitor_does_not_make_dead_waiters_look_alive(void **state) {
     bed *b = *state;
     hf_client *dead = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
@@ -476,7 +476,7 @@ static void F54_a_monitor_does_not_make_the_dead_look_alive(void **state) {
 /* ---- F56: one connection of two -------------------------------------------------------------- */
 
 /* It then acquires ten times a second. */
-static void F56_a_waiter_that_cannot_listen_is_served(void **state) {
+static void F56_a_waiter_that_cannot_subscribe_is_served(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
@@ -493,7 +493,7 @@ static void F56_a_waiter_that_cannot_listen_is_served(void **state) {
 }
 
 /* The grant it heard of may be over when it can send again, so it must claim it first. */
-static void F56_a_grant_heard_while_nothing_can_be_asked_is_claimed_later(void **state) {
+static void F56_a_grant_read_while_nothing_can_be_sent_is_claimed_later(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
@@ -553,7 +553,7 @@ static void check_nobody_enters(bed *b, hf_hold *here, elsewhere *there, attempt
     assert_false(entered);
 }
 
-static void F56_a_grant_of_another_server_is_not_entered_on(void **state) {
+static void F56_a_grant_of_another_server_is_not_entered(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
@@ -564,7 +564,7 @@ static void F56_a_grant_of_another_server_is_not_entered_on(void **state) {
     check_nobody_enters(b, hold, &there, a);
 }
 
-static void F56_a_grant_of_a_server_that_was_asked_unheard_is_not_entered_on(void **state) {
+static void F56_a_grant_of_a_server_whose_answer_was_lost_is_not_entered(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
@@ -576,7 +576,7 @@ static void F56_a_grant_of_a_server_that_was_asked_unheard_is_not_entered_on(voi
     check_nobody_enters(b, hold, &there, a);
 }
 
-static bool listens_there(const elsewhere *there) {
+static bool is_subscribed_there(const elsewhere *there) {
     redisReply *reply = t_redis_cmd(there->redis, "PUBSUB CHANNELS hf:c:*");
     bool listens = reply->elements > 0;
     freeReplyObject(reply);
@@ -585,14 +585,14 @@ static bool listens_there(const elsewhere *there) {
 
 /* It must subscribe where it sends commands, even if the server it was subscribed at is still
    running. */
-static void F56_who_was_led_elsewhere_listens_there(void **state) {
+static void F56_a_client_led_to_another_server_subscribes_there(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     elsewhere there = lead_elsewhere(b);
     cut_connection(b, COMMAND_CONNECTION);
     attempt *a = attempt_start(b, client, &FOREVER);
     UNTIL(queue_length_there(&there) == 1);
-    UNTIL(listens_there(&there));
+    UNTIL(is_subscribed_there(&there));
     FREE(there.hold);
     FREE(await_grant(a));
     leave_elsewhere(b, &there, client);
@@ -600,7 +600,8 @@ static void F56_who_was_led_elsewhere_listens_there(void **state) {
 
 /* From the start it is subscribed at another server than its command connection uses. It gets no
    notification and acquires by itself. */
-static void F56_who_listens_elsewhere_is_served_within_the_holders_lease(void **state) {
+static void F56_a_waiter_subscribed_elsewhere_is_served_within_the_lease_of_the_holder(
+    void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b), .lease_ms = t_patience(1000));
     hf_client *client = bed_through(b, NULL);
@@ -616,29 +617,29 @@ static void F56_who_listens_elsewhere_is_served_within_the_holders_lease(void **
 
 static const struct CMUnitTest tests[] = {
     FAULT_TEST(F19_a_lost_message_costs_no_more_than_the_holders_lease),
-    FAULT_TEST(F19_a_message_lost_with_its_connection_is_asked_for),
-    FAULT_TEST(F19_a_release_to_nobody_who_listens_is_asked_for),
-    FAULT_TEST(F19_a_release_between_asking_and_listening_is_asked_for),
-    FAULT_TEST(F19_a_message_among_too_many_is_asked_for),
-    FAULT_TEST(F19_a_message_is_heard_beside_threads_that_are_busy),
-    FAULT_TEST(F19_a_callback_is_called_beside_threads_that_are_busy),
+    FAULT_TEST(F19_a_message_lost_with_its_connection_causes_a_new_acquire),
+    FAULT_TEST(F19_a_release_without_a_subscriber_causes_a_new_acquire),
+    FAULT_TEST(F19_a_release_between_acquire_and_subscription_causes_a_new_acquire),
+    FAULT_TEST(F19_a_message_among_too_many_causes_a_new_acquire),
+    FAULT_TEST(F19_a_message_is_read_beside_busy_threads),
+    FAULT_TEST(F19_a_callback_is_called_beside_busy_threads),
     FAULT_TEST(F52_a_message_that_overtakes_its_answer_counts),
     FAULT_TEST(F52_a_grant_older_than_a_later_answer_is_void),
-    FAULT_TEST(F52_a_grant_of_a_wait_that_left_is_nobodys),
+    FAULT_TEST(F52_a_grant_of_an_ended_wait_is_ignored),
     FAULT_TEST(F52_a_grant_that_comes_twice_counts_once),
     FAULT_TEST(F52_nobody_enters_on_a_forged_message),
     FAULT_TEST(F52_a_message_of_a_megabyte_is_not_read),
     FAULT_TEST(F52_an_exact_forgery_is_believed_until_the_first_renewal),
-    FAULT_TEST_ON(F53_with_a_steady_clock_a_message_is_entered_on, &BED_BARE),
+    FAULT_TEST_ON(F53_with_a_steady_clock_a_grant_is_entered, &BED_BARE),
     FAULT_TEST_ON(F53_after_a_step_forward_a_grant_is_claimed, &BED_BARE),
     FAULT_TEST_ON(F53_after_a_step_back_a_grant_is_claimed, &BED_BARE),
-    FAULT_TEST(F54_a_monitor_does_not_make_the_dead_look_alive),
-    FAULT_TEST(F56_a_waiter_that_cannot_listen_is_served),
-    FAULT_TEST(F56_a_grant_heard_while_nothing_can_be_asked_is_claimed_later),
-    FAULT_TEST(F56_a_grant_of_another_server_is_not_entered_on),
-    FAULT_TEST(F56_a_grant_of_a_server_that_was_asked_unheard_is_not_entered_on),
-    FAULT_TEST(F56_who_was_led_elsewhere_listens_there),
-    FAULT_TEST(F56_who_listens_elsewhere_is_served_within_the_holders_lease),
+    FAULT_TEST(F54_a_monitor_does_not_make_dead_waiters_look_alive),
+    FAULT_TEST(F56_a_waiter_that_cannot_subscribe_is_served),
+    FAULT_TEST(F56_a_grant_read_while_nothing_can_be_sent_is_claimed_later),
+    FAULT_TEST(F56_a_grant_of_another_server_is_not_entered),
+    FAULT_TEST(F56_a_grant_of_a_server_whose_answer_was_lost_is_not_entered),
+    FAULT_TEST(F56_a_client_led_to_another_server_subscribes_there),
+    FAULT_TEST(F56_a_waiter_subscribed_elsewhere_is_served_within_the_lease_of_the_holder),
 };
 
 FAULT_MAIN(tests)

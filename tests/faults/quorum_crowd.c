@@ -172,7 +172,7 @@ static int rounds_wanted(void) {
     return n < MEMBERS ? MEMBERS : n > ROUNDS_MAX ? ROUNDS_MAX : n;
 }
 
-static void B08_F24_F36_a_crowd_is_served_while_nodes_come_and_go(void **state) {
+static void B08_F24_F36_clients_are_served_while_nodes_fail(void **state) {
     (void)state;
     int each = rounds_wanted() / MEMBERS, total = each * MEMBERS;
     node_chaos x = {.nodes = t_nodes_start(NODES, NULL), .seed = (unsigned)t_now_us()};
@@ -204,7 +204,7 @@ static void B08_F24_F36_a_crowd_is_served_while_nodes_come_and_go(void **state) 
 
 int main(int argc, char **argv) {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(B08_F24_F36_a_crowd_is_served_while_nodes_come_and_go),
+        cmocka_unit_test(B08_F24_F36_clients_are_served_while_nodes_fail),
     };
     fault_begin(argc, argv);
     return cmocka_run_group_tests(tests, fault_chosen, NULL);

@@ -142,7 +142,7 @@ static void wait_and_release(void *arg) {
 }
 
 /* The other client holds the lock and does not release it. */
-static void wait_in_vain(void *arg) {
+static void wait_until_timeout(void *arg) {
     oom_trial *t = arg;
     hf_hold *hold = NULL;
     hf_client *client = try_open(t);
@@ -317,9 +317,11 @@ static void F14_a_call_that_fails_once_in_an_upgrade_loses_nothing(void **state)
     hf_close(client);
 }
 
-static t_inject_fn *const scenarios[] = {
-    open_and_close, acquire_and_release, reenter_and_extend,    wait_and_release, wait_in_vain,
-    look_and_break, close_while_holding, upgrade_and_downgrade, count_a_latch,    try_lead};
+static t_inject_fn *const scenarios[] = {open_and_close,      acquire_and_release,
+                                         reenter_and_extend,  wait_and_release,
+                                         wait_until_timeout,  look_and_break,
+                                         close_while_holding, upgrade_and_downgrade,
+                                         count_a_latch,       try_lead};
 
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
@@ -342,7 +344,7 @@ static const uint32_t pairs[][2] = {
 /* Whether a scenario depends on both kinds of the pair. */
 static bool depends_on_kinds(t_inject_fn *scenario, size_t pair) {
     if (scenario == open_and_close || scenario == upgrade_and_downgrade) return pair == 0;
-    if (scenario == wait_and_release || scenario == wait_in_vain) return true;
+    if (scenario == wait_and_release || scenario == wait_until_timeout) return true;
     return scenario == look_and_break ? pair % 2 == 0 : pair < 2;
 }
 
@@ -397,7 +399,7 @@ static void F45_files_while_acquiring(void **state) {
 
 static void F45_files_while_waiting(void **state) {
     run_scenario(*state, t_files_each, wait_and_release);
-    run_scenario(*state, t_files_each, wait_in_vain);
+    run_scenario(*state, t_files_each, wait_until_timeout);
 }
 
 static void F45_files_while_upgrading(void **state) {

@@ -424,7 +424,7 @@ static void B16_torture_of_all_kinds(void **state) {
 }
 
 /* The machine may be busy with other work once or twice. */
-static void B20_no_wake_up_is_lost_to_those_who_are_killed(void **state) {
+static void B20_killed_clients_cost_no_wake_up(void **state) {
     torture *t = t_shared_new(sizeof *t);
     t->calm = true;
     run_torture(*state, t, (int64_t)number_from("HOLDFAST_TEST_SECONDS", CALM_SECONDS));
@@ -432,7 +432,7 @@ static void B20_no_wake_up_is_lost_to_those_who_are_killed(void **state) {
     t_shared_free(t, sizeof *t);
 }
 
-static void B20_no_wake_up_of_any_kind_is_lost_to_those_who_are_killed(void **state) {
+static void B20_killed_clients_of_any_kind_cost_no_wake_up(void **state) {
     torture *t = t_shared_new(sizeof *t);
     t->calm = t->kinds = true;
     run_torture(*state, t, (int64_t)number_from("HOLDFAST_TEST_SECONDS", CALM_SECONDS));
@@ -443,8 +443,8 @@ static void B20_no_wake_up_of_any_kind_is_lost_to_those_who_are_killed(void **st
 static const struct CMUnitTest tests[] = {
     FILE_TEST(B08_torture),
     FILE_TEST(B16_torture_of_all_kinds),
-    FILE_TEST(B20_no_wake_up_is_lost_to_those_who_are_killed),
-    FILE_TEST(B20_no_wake_up_of_any_kind_is_lost_to_those_who_are_killed),
+    FILE_TEST(B20_killed_clients_cost_no_wake_up),
+    FILE_TEST(B20_killed_clients_of_any_kind_cost_no_wake_up),
 };
 
 FILE_MAIN(tests)

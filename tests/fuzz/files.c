@@ -124,7 +124,7 @@ static void forge_file(input *in) {
     close(fd);
 }
 
-static void forge_slate(input *in) {
+static void forge_sidecar(input *in) {
     static const char key[] = "hf\0n";
     hf__sidecar s;
     char *detail = NULL, body[HF__SIDECAR_BODY_MAX] = {0};
@@ -277,7 +277,7 @@ static void do_step(input *in) {
     case 'P': patch_file(in); break;
     case 'T': cut_file(in); break;
     case 'F': forge_file(in); break;
-    case 'B': forge_slate(in); break;
+    case 'B': forge_sidecar(in); break;
     case 'O': replace_file(in); break;
     case 'a': acquire_lock(in, who, 0); break;
     case 'w': acquire_lock(in, who, WAIT_MS); break;

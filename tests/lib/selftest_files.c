@@ -147,7 +147,7 @@ static void each_of_two_calls_fails_once_and_from_then_on(void **state) {
 
 /* ---- t_queue --------------------------------------------------------------------------------- */
 
-static void a_line_is_seen_from_outside(void **state) {
+static void a_queue_is_seen_from_outside(void **state) {
     static const int64_t tickets[] = {7, 0, 1000000, 8};
     static const uint32_t in_order[] = {2, 1, 4, 3};
     int stands[4];
@@ -175,7 +175,7 @@ int main(void) {
         TEST(each_call_fails_with_its_error),
         TEST(calls_that_are_exempt_go_through),
         TEST(each_of_two_calls_fails_once_and_from_then_on),
-        TEST(a_line_is_seen_from_outside),
+        TEST(a_queue_is_seen_from_outside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

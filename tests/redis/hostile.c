@@ -209,7 +209,7 @@ static void find_out(const char *steps) {
 
 #define GRANT "*3\\r\\n:1\\r\\n:\\T\\r\\n:666\\r\\n"
 
-static void test_F40_more_answers_than_questions(void **state) {
+static void test_F40_more_answers_than_requests(void **state) {
     (void)state;
     find_out(WELCOME "EXPECT EVALSHA\nSEND " GRANT GRANT "\n");
     find_out(WELCOME "EXPECT EVALSHA\nSEND " GRANT "+OK\\r\\n\n");
@@ -218,7 +218,7 @@ static void test_F40_more_answers_than_questions(void **state) {
 
 /* No request is in flight. Unexpected bytes must not be taken for the answer to the next
    request. */
-static void test_F40_answers_before_the_question(void **state) {
+static void test_F40_answers_before_the_request(void **state) {
     (void)state;
     hf_client *client;
     hf_hold *hold = NULL;
@@ -271,9 +271,9 @@ int main(void) {
         cmocka_unit_test(test_F39_F40_answers_to_an_acquire),
         cmocka_unit_test(test_F39_F40_answers_to_a_login),
         cmocka_unit_test(test_F39_answers_without_end),
-        cmocka_unit_test(test_F40_more_answers_than_questions),
+        cmocka_unit_test(test_F40_more_answers_than_requests),
         cmocka_unit_test(test_F39_times_that_overflow),
-        cmocka_unit_test(test_F40_answers_before_the_question),
+        cmocka_unit_test(test_F40_answers_before_the_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

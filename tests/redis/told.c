@@ -151,7 +151,7 @@ static const char *url_with_file(const char *path) {
     return url_with("", rest);
 }
 
-static void test_F41_no_secret_is_told(void **state) {
+static void test_F41_no_secret_is_shown(void **state) {
     (void)state;
     clear_log();
     check_refused(HF_REFUSED, "password", url_with(":" WRONG "@", ""));
@@ -385,7 +385,7 @@ static void *acquire_in_thread(void *arg) {
     return NULL;
 }
 
-static void test_F49_a_wait_rides_out_a_store_that_is_slow_for_the_moment(void **state) {
+static void test_F49_a_wait_survives_a_store_that_is_slow_for_a_moment(void **state) {
     (void)state;
     struct far far;
     hf_client *client;
@@ -463,7 +463,7 @@ static void test_a_server_that_is_gone(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_log_lines_by_level),
-        cmocka_unit_test(test_F41_no_secret_is_told),
+        cmocka_unit_test(test_F41_no_secret_is_shown),
         cmocka_unit_test(test_ways_to_log_in),
         cmocka_unit_test(test_a_changed_password_is_read_again),
         cmocka_unit_test(test_F41_a_server_that_echoes_the_password),
@@ -473,7 +473,7 @@ int main(void) {
         cmocka_unit_test(test_F49_one_slow_login_refuses_no_lease),
         cmocka_unit_test(test_F49_one_slow_login_refuses_no_lease_of_many_names),
         cmocka_unit_test(test_F49_one_slow_login_refuses_no_lease_of_an_async_call),
-        cmocka_unit_test(test_F49_a_wait_rides_out_a_store_that_is_slow_for_the_moment),
+        cmocka_unit_test(test_F49_a_wait_survives_a_store_that_is_slow_for_a_moment),
         cmocka_unit_test(test_F49_a_default_lease_below_the_round_trip),
         cmocka_unit_test(test_F28_a_key_of_another_type),
         cmocka_unit_test(test_a_server_that_is_gone),

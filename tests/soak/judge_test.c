@@ -95,12 +95,12 @@ static void test_who_excludes_whom(void **state) {
     assert_false(find_overlap(HF_READ, 60000, HF_UPGRADABLE));
 }
 
-static void test_who_is_past_its_deadline_is_not_inside(void **state) {
+static void test_a_stay_past_its_deadline_is_not_inside(void **state) {
     (void)state;
     assert_false(find_overlap(HF_MUTEX, -1, HF_MUTEX));
 }
 
-static void test_who_has_left_or_died_is_not_inside(void **state) {
+static void test_a_stay_that_left_or_died_is_not_inside(void **state) {
     int other;
     ledger_stay a = stay_of(HF_MUTEX, 60000), b = a, elsewhere = a;
     (void)state;
@@ -119,7 +119,7 @@ static void test_who_has_left_or_died_is_not_inside(void **state) {
 }
 
 /* The store has lost the first one's lock, and its holder cannot know it yet. */
-static void test_a_wipe_excuses_who_was_inside_before(void **state) {
+static void test_a_wipe_excuses_earlier_stays(void **state) {
     int other;
     ledger_stay a = stay_of(HF_MUTEX, 60000), b = a;
     (void)state;
@@ -163,12 +163,11 @@ int main(void) {
         cmocka_unit_test(test_a_few_wild_samples_do_not_matter),
         cmocka_unit_test(test_a_run_that_is_too_short_is_not_flat),
         cmocka_unit_test_setup_teardown(test_who_excludes_whom, open_book, close_book),
-        cmocka_unit_test_setup_teardown(test_who_is_past_its_deadline_is_not_inside, open_book,
+        cmocka_unit_test_setup_teardown(test_a_stay_past_its_deadline_is_not_inside, open_book,
                                         close_book),
-        cmocka_unit_test_setup_teardown(test_who_has_left_or_died_is_not_inside, open_book,
+        cmocka_unit_test_setup_teardown(test_a_stay_that_left_or_died_is_not_inside, open_book,
                                         close_book),
-        cmocka_unit_test_setup_teardown(test_a_wipe_excuses_who_was_inside_before, open_book,
-                                        close_book),
+        cmocka_unit_test_setup_teardown(test_a_wipe_excuses_earlier_stays, open_book, close_book),
         cmocka_unit_test_setup_teardown(test_permits_add_up, open_book, close_book),
         cmocka_unit_test_setup_teardown(test_tokens, open_book, close_book),
     };

@@ -164,7 +164,7 @@ static bool is_late(const struct world *w, int client, const hf__op *op) {
     return !store->up || op->link != store->link;
 }
 
-static hf_result serve_ask(struct world *w, struct lock *l, int client, hf__op *op) {
+static hf_result serve_acquire(struct world *w, struct lock *l, int client, hf__op *op) {
     if (w->now > op->not_after) return HF_TIMEOUT;
     if (is_held_by(w, l, client, op->acquire_id)) {
         l->expires = hf__later(l->expires, lease_end(w, op->lease_ms));
@@ -211,7 +211,7 @@ static void serve_request(struct world *w, struct message *m) {
     m->executed = true;
     m->said.name = names[m->name]; /* the entry's name may be gone when this arrives late */
     switch (m->said.verb) {
-    case HF__ACQUIRE: m->said.result = serve_ask(w, l, m->client, &m->said); break;
+    case HF__ACQUIRE: m->said.result = serve_acquire(w, l, m->client, &m->said); break;
     case HF__RENEW: m->said.result = serve_renew(w, l, m->client, &m->said); break;
     default: m->said.result = serve_release(w, l, m->client, &m->said); break;
     }
@@ -227,7 +227,7 @@ static hf__time draw_trip(struct world *w) {
     return draw_below(w, 10 * MS);
 }
 
-static void check_asked(struct client *c, const hf__op *op) {
+static void check_acquire(struct client *c, const hf__op *op) {
     struct world *w = c->world;
     for (size_t i = 0; i < c->on_wire; i++) /* invariant 1 */
         CHECK(w, c->wire[i].name != name_of(op));
@@ -240,7 +240,7 @@ static void client_submit(hf__store *store, hf__op *op, hf__time now) {
     struct client *c = (struct client *)store;
     struct world *w = c->world;
     CHECK(w, now == w->now);
-    check_asked(c, op);
+    check_acquire(c, op);
     op->sent_at = now;
     op->link = store->link;
     if (!store->up) {
