@@ -190,7 +190,7 @@ NOT_THROUGH = {
         r"fault_closing: F42_a_child_closes.*": "it counts connections to the server's own port",
     },
     "cluster": {
-        r"fault_(closing|connect|crowd|line|loop|messages|replicas|rights): .*":
+        r"fault_(closing|connect|crowd|loop|messages|queue|replicas|rights): .*":
             "clients of a cluster subscribe by name, on other channels; a cluster has one "
             "database, and other errors",
         r"fault_latch: (F19|F25_a_latch_set|F27|F47).*":

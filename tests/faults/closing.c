@@ -31,7 +31,7 @@ static void check_close_reports(bed *b, bool loop) {
     lose_server(b, client);
     begin_release(hold, &o);
     bed_close(b, client);
-    assert_int_equal(atomic_load(&o.calls), 1); /* close waited for it, or called it */
+    assert_int_equal(atomic_load(&o.calls), 1); /* close waited for the callback, or ran it */
     await_outcome(&o, HF_UNKNOWN_OUTCOME);
 }
 

@@ -144,7 +144,7 @@ static void F20_a_thousand_waiters_are_served_in_order_with_few_commands(void **
     assert_int_equal(call_count(b, "publish"), 1);
     assert_in_range(command_count(b), 1, 2 + c->size / 20);
 
-    /* Each notifies the next. */
+    /* Each release notifies the next waiter. */
     c->stay = false;
     calls_reset(b);
     begin_leave(&c->members[0]);

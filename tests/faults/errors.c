@@ -225,14 +225,14 @@ static const char *const USERS[] = {
 static const t_redis_options WITH_USERS = {.acl = USERS};
 
 static void F27_missing_rights_are_reported(void **state) {
-    static const char *const lacking[][2] = {
+    static const char *const missing[][2] = {
         {"alice", "command evalsha"}, {"bob", "key hf:{lock}"}, {"carol", "command hset"}};
     bed *b = *state;
-    for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++) {
-        hf_client *client = bed_open(b, t_redis_url_as(b->redis, lacking[i][0], "secret"), NULL);
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+        hf_client *client = bed_open(b, t_redis_url_as(b->redis, missing[i][0], "secret"), NULL);
         REFUSED(HF_REFUSED, client, .wait_ms = 0);
         check_detail("ACL");
-        check_detail(lacking[i][1]);
+        check_detail(missing[i][1]);
         assert_false(on_server(b));
     }
     FREE(TAKE(bed_open(b, t_redis_url_as(b->redis, "dave", "secret"), NULL)));

@@ -32,9 +32,9 @@ static void F52_a_loop_that_reads_its_grant_too_late_does_not_enter(void **state
     hf_client *other = bed_direct(b);
     hf_hold *hold = TAKE(other);
     enqueue_in_loop(b, client, &(hf_options){.wait_ms = HF_FOREVER, .lease_ms = 300}, &o);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     FREE(hold);
-    assert_true(same_id(id_of_holder(b), stands));
+    assert_true(same_id(id_of_holder(b), waiter_id));
     hold = TAKE(other, .wait_ms = t_patience(SOON_MS));
     /* it has read the message, acquired, and is queued again */
     RUN_LOOP_UNTIL(client, queue_length(b) == 1);
@@ -44,8 +44,8 @@ static void F52_a_loop_that_reads_its_grant_too_late_does_not_enter(void **state
     FREE(run_loop_until_outcome(client, &o, HF_OK));
 }
 
-/* Its grant was broken meanwhile. The message is still unread, well within the lease. A loop claims
-   a grant before it enters. */
+/* The grant of the loop was broken meanwhile. The message is still unread, well within the lease. A
+   loop claims a grant before it enters. */
 static void F52_a_loop_that_reads_its_grant_after_a_break_does_not_enter(void **state) {
     bed *b = *state;
     static async_outcome o;
@@ -144,7 +144,7 @@ static void B07_a_cancel_of_an_async_wait_is_seen_beside_a_waiting_thread(void *
     hf_cancel_free(cancel);
 }
 
-/* The lock was granted to it, but the message did not arrive. */
+/* The lock was granted to the cancelled wait, but the message did not arrive. */
 static void check_cancel_passes_on(bed *b, hf_client *client, bool loop) {
     static async_outcome o;
     hf_options options;

@@ -178,7 +178,7 @@ static void F02_a_write_after_a_pause_is_fenced_by_its_token(void **state) {
     t_proc_kill(child, SIGSTOP);
     hf_hold *next = TAKE(bed_direct(b), .wait_ms = t_patience(2 * SOON_MS));
     write_with(r, hf_fence(next));
-    /* It may not have reached its own stop before ours. */
+    /* The child may not have reached its own stop before this one. */
     UNTIL(atomic_load(&r->refused) == 1 || (kill(t_proc_pid(child), SIGCONT), false));
     assert_int_equal(t_proc_wait(child, SOON_MS), 0);
     assert_int_equal(atomic_load(&r->writes), 1);

@@ -155,8 +155,8 @@ static void F25_a_node_that_lost_a_hold_gets_it_again(void **state) {
     UNTIL(count_holding(THREE) == 0);
 }
 
-/* A majority has lost the hold, so the holder has lost it too. Its remains on the other nodes are
-   removed. */
+/* A majority has lost the hold, so the holder has lost it too. What is left of the hold on other
+   nodes is removed. */
 static void F25_a_majority_that_lost_a_hold_has_lost_it(void **state) {
     bed *b = *state;
     hf_client *a = bed_open(b, three_nodes_url("lease=20s"), NULL);

@@ -29,15 +29,15 @@ static const char *const TO_RELEASE[] = {
 enum { RIGHTS = sizeof TO_RELEASE / sizeof *TO_RELEASE };
 
 /* The lock is free, or its first waiter holds it with an expiry. There is no state in between. */
-static void check_not_half_granted(bed *b, queued_id first, const char *lacking) {
+static void check_not_half_granted(bed *b, queued_id first, const char *missing) {
     if (!on_server(b)) return;
     if (!same_id(id_of_holder(b), first))
-        t_fail("without the right %s the lock is neither released nor handed over", lacking);
+        t_fail("without the right %s the lock is neither released nor handed over", missing);
     if (server_ttl_ms(b) < 0)
-        t_fail("without the right %s the lock was granted without an expiry", lacking);
+        t_fail("without the right %s the lock was granted without an expiry", missing);
 }
 
-/* One of them enters, as the server confirms. Then the other one enters. */
+/* One of the two waiters enters, as the server confirms. Then the other one enters. */
 static void serve_both(bed *b, attempt *a, attempt *other) {
     UNTIL(!is_waiting(a) || !is_waiting(other));
     attempt *first = is_waiting(a) ? other : a;
@@ -51,18 +51,18 @@ static void serve_both(bed *b, attempt *a, attempt *other) {
     assert_int_equal(other->rival_held, 0);
 }
 
-/* Without a right they may lose their queue positions, but they are still served. */
+/* Without a right the waiters may lose their queue positions, but they are still served. */
 static void release_without(bed *b, hf_client *anna, hf_client *const *clients, const char *right) {
     hf_hold *hold = TAKE(anna, .lease_ms = t_patience(300));
     hf_ref(hold);
     attempt *a = enqueue_against(b, clients[0], &FOREVER, hold);
     attempt *other = enqueue_against(b, clients[1], &FOREVER, hold);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     set_right_of_anna(b, '-', right);
     hf_result r = hf_release(hold);
     if (r != HF_OK && r != HF_REFUSED)
         t_fail("the release without the right %s returned %s", right, hf_result_name(r));
-    check_not_half_granted(b, stands, right);
+    check_not_half_granted(b, waiter_id, right);
     serve_both(b, a, other);
     if (queue_length(b) || on_server(b))
         t_fail("without the right %s a hold or a queue entry is left", right);
@@ -84,11 +84,11 @@ static void F55_after_a_refused_publish_nobody_passes_the_queue(void **state) {
     hf_client *late = bed_direct(b);
     hf_hold *hold = TAKE(open_anna(b));
     attempt *a = enqueue(b, bed_subscriber(b), &FOREVER);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     set_right_of_anna(b, '-', "publish");
     FREE(hold);
     assert_false(on_server(b));
-    assert_true(same_id(queued_at(b, 0), stands));
+    assert_true(same_id(queued_at(b, 0), waiter_id));
     REFUSED(HF_BUSY, late, .wait_ms = 0);
     FREE(await_grant(a));
 }
@@ -147,11 +147,11 @@ static void F55_a_break_without_a_right_half_grants_nobody(void **state) {
     for (int i = 0; i < RIGHTS; i++) {
         hf_hold *hold = TAKE(holder, .lease_ms = t_patience(300));
         attempt *a = enqueue(b, client, &FOREVER);
-        queued_id stands = queued_at(b, 0);
+        queued_id waiter_id = queued_at(b, 0);
         set_right_of_anna(b, '-', TO_RELEASE[i]);
         hf_result r = hf_break(anna, LOCK, 0);
         if (r != HF_OK && r != HF_REFUSED) t_fail("the break returned %s", hf_result_name(r));
-        check_not_half_granted(b, stands, TO_RELEASE[i]);
+        check_not_half_granted(b, waiter_id, TO_RELEASE[i]);
         set_right_of_anna(b, '+', TO_RELEASE[i]);
         hf_hold *next = attempt_end(a, HF_OK);
         check_held(b, next);
@@ -163,7 +163,7 @@ static void F55_a_break_without_a_right_half_grants_nobody(void **state) {
 
 /* ---- Rights of the waiting client ------------------------------------------------------------ */
 
-/* It acquires ten times a second, and is served although it gets no notification. */
+/* The waiter acquires ten times a second, and is served although it gets no notification. */
 static void wait_without(bed *b, const char *right) {
     set_right_of_anna(b, '-', right);
     hf_client *anna = open_anna(b);

@@ -187,8 +187,7 @@ static void count_loss(hf_hold *hold, void *arg) {
     "SEND *5\\r\\n:0\\r\\n:\\T\\r\\n:10\\r\\n:0\\r\\n:1\\r\\n\n" \
     "END\n"
 
-/* Whatever it looked like for a moment, in the end the lock is not held and the holder was
-   notified. */
+/* The lock may look held for a moment. In the end it is not held, and the holder was notified. */
 static void find_out(const char *steps) {
     hf_client *client;
     hf_hold *hold = NULL;
@@ -243,7 +242,7 @@ static void test_F40_answers_before_the_request(void **state) {
 
 /* ---- Invalid times --------------------------------------------------------------------------- */
 
-/* Whatever the client does with it, nothing may overflow. */
+/* No calculation of the client with this time may overflow. */
 static void bad_time(const char *before, const char *time, const char *after) {
     hf_client *client = NULL;
     hf_hold *hold = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The queue of waiters: who is served, in which order, and what a leaving waiter leaves behind.
+ * The queue of waiters: which waiter is served next, and what a leaving waiter leaves behind.
  * Includes a server out of memory, a stopped waiter, and late bytes (B8, B20, F13, F27, F29, F42,
  * F44, F47, F51).
  */
@@ -10,7 +10,7 @@
 
 /* ---- Order ----------------------------------------------------------------------------------- */
 
-/* As after the death of a holder: no release has handed the lock over. */
+/* As after the death of a holder, no release has handed the lock over. */
 static void B08_a_free_lock_goes_to_the_first_waiter_and_not_to_a_newcomer(void **state) {
     bed *b = *state;
     hf_client *late = bed_direct(b);
@@ -186,7 +186,7 @@ static void B08_clients_whose_connections_break_exclude_each_other(void **state)
     UNTIL(queue_length(b) == 0 && !on_server(b));
 }
 
-/* Whatever a script was doing, it is sent in full and does it then. */
+/* Every lost script is sent again in full, and then does its work. */
 static void F29_clients_of_a_server_that_loses_scripts_exclude_each_other(void **state) {
     static cut_lock r;
     bed *b = *state;
@@ -208,8 +208,7 @@ static void F29_clients_of_a_server_that_loses_scripts_exclude_each_other(void *
 
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
-/* A queued client that is granted the lock but does not hear of it, and the next client behind
-   it. */
+/* A queued client that is granted the lock but not notified, and the next client behind it. */
 typedef struct unaware_holder {
     hf_client *client;
     attempt *a, *next;
@@ -319,9 +318,9 @@ static void F42_a_forked_child_does_not_affect_the_position_of_its_parent(void *
     hf_client *client = bed_subscriber(b);
     hf_hold *hold = TAKE(bed_direct(b));
     attempt *a = enqueue(b, client, &FOREVER);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     assert_int_equal(t_proc_wait(t_proc_start(close_in_child, client), SOON_MS), 0);
-    assert_true(same_id(queued_at(b, 0), stands));
+    assert_true(same_id(queued_at(b, 0), waiter_id));
     FREE(hold);
     FREE(await_grant(a));
     assert_int_equal(stats_of(client).reconnects, 0);
@@ -410,9 +409,9 @@ static void F51_a_late_leave_removes_no_later_position(void **state) {
     detach_late(b);
     UNTIL(queue_length(b) == 0); /* it has left, on its next connection */
     a = enqueue(b, client, &FOREVER);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     deliver_late(b, ":0\r\n");
-    assert_true(same_id(queued_at(b, 0), stands));
+    assert_true(same_id(queued_at(b, 0), waiter_id));
     bed_close(b, client);
     attempt_end(a, HF_CLOSED);
     hf_cancel_free(cancel);
@@ -519,10 +518,10 @@ static void F51_a_late_acquire_takes_nothing_if_a_later_id_is_queued(void **stat
     UNTIL(queue_length(b) == 1);
     /* nor precede it: the client acquires again when it has subscribed */
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     drop_by_hand(b, LOCK);
     deliver_late(b, "*2\r\n:2\r\n");
-    assert_true(!on_server(b) || same_id(id_of_holder(b), stands));
+    assert_true(!on_server(b) || same_id(id_of_holder(b), waiter_id));
     t_proxy_withhold(b->proxy, T_TO_SERVER, false);
     REFUSED(HF_BUSY, bed_direct(b), .wait_ms = 0); /* and the queue is served */
     FREE(await_grant(next));
@@ -630,14 +629,14 @@ static void B14_a_waiter_without_a_recent_acquire_is_passed_over(void **state) {
     hf_hold *hold = TAKE(bed_direct(b));
     attempt *first = enqueue(b, bed_subscriber(b), &FOREVER),
             *second = enqueue(b, bed_subscriber(b), &FOREVER);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     char note[64];
     int64_t long_ago_us = t_redis_int(b->redis, "HGET " KEY " t") - INT64_C(40000000);
     snprintf(note, sizeof note, "%lld %lld", (long long)long_ago_us, (long long)long_ago_us);
-    t_redis_int(b->redis, "HSET hf:{lock}:i %s %s", stands.client, note);
+    t_redis_int(b->redis, "HSET hf:{lock}:i %s %s", waiter_id.client, note);
     FREE(hold);
     hold = await_grant(second);
-    assert_true(same_id(queued_at(b, 0), stands)); /* it keeps its position for a minute */
+    assert_true(same_id(queued_at(b, 0), waiter_id)); /* it keeps its position for a minute */
     assert_true(is_waiting(first));
     FREE(hold); /* finds nobody to hand over to; the first waiter soon acquires by itself */
     FREE(attempt_end(first, HF_OK));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conflicting answers of Sentinels and nodes, and which of them to believe. The tests set up the
- * answers of single Sentinels and the roles of the nodes. Real failovers are in failover.c.
+ * Conflicting answers of Sentinels and nodes, and which of them the client trusts. The tests set up
+ * the answers of single Sentinels and the roles of the nodes. Real failovers are in failover.c.
  */
 #include "t.h"
 

@@ -396,8 +396,8 @@ static void test_F49_a_wait_survives_a_store_that_is_slow_for_a_moment(void **st
     struct async a = {.hold = (hf_hold *)client};
     uint64_t before = t_proxy_bytes(far.proxy, T_TO_SERVER);
     assert_int_equal(pthread_create(&thread, NULL, acquire_in_thread, &a), 0);
-    /* It has measured, and found the store too slow. It sends the second request after the answer
-       to the first. */
+    /* The client has measured, and found the store too slow. It sends the second request after the
+       answer to the first. */
     for (int i = 0; i < 2; i++) {
         t_proxy_wait_bytes(far.proxy, T_TO_SERVER, before + 1, WATCHDOG_MS);
         before = t_proxy_bytes(far.proxy, T_TO_SERVER);
