@@ -123,7 +123,7 @@ class Acquire(Handles):
             job.signal(number)
             self.assertCode(-number, job.wait())
             self.assertGone(helpers, "the helper")
-            until(lambda: self.status()["waiting"] == 0, "it to leave the line")
+            until(lambda: self.status()["waiting"] == 0, "it to leave the queue")
             self.assertFalse(self.handle.exists())
 
     def test_a_helper_that_is_killed(self):
@@ -371,7 +371,7 @@ class OthersDirectory(Handles):
         self.handle = self.dir / "none"
 
     def test_a_file_placed_for_the_metrics_is_not_written_to(self):
-        """They are written to a temporary file next to FILE whose name can be guessed."""
+        """Metrics are written to a temporary file next to FILE. Its name can be guessed."""
         for link in (os.link, os.symlink):
             begin = self.dir / f"begin-{link.__name__}"
             os.mkfifo(begin)

@@ -23,12 +23,12 @@ class Doctor(kit.Case):
         result = self.hf("doctor", "--json", *args, **options)
         self.assertCode(code, result)
         self.assertEqual("", result.err)
-        told = json.loads(result.out)
+        report = json.loads(result.out)
         by_check = {}
-        for finding in sorted(told["findings"], key=lambda f: -LEVELS.index(f["level"])):
+        for finding in sorted(report["findings"], key=lambda f: -LEVELS.index(f["level"])):
             by_check.setdefault(finding["check"], finding)
-        worst = max(LEVELS.index(f["level"]) for f in told["findings"])
-        self.assertEqual(LEVELS[worst], told["level"])
+        worst = max(LEVELS.index(f["level"]) for f in report["findings"])
+        self.assertEqual(LEVELS[worst], report["level"])
         self.assertEqual([0, 0, 1, 2][worst], code)
         return by_check
 
@@ -191,7 +191,7 @@ class OfRedis(Doctor):
         kit.until(lambda: b"master_link_status:up" in replica.command("INFO", "replication"),
                   "the replica to follow")
         kit.until(lambda: b"aof_rewrite_in_progress:0" in replica.command("INFO", "persistence"),
-                  "the replica to have written what it got, by a process of its own")
+                  "the replica to have saved its data in another process")
         found = self.findings(2)
         self.assertLevel("error", found["role"], "replica")
         self.assertIn("primary", found["role"]["change"])
@@ -378,8 +378,8 @@ class OfAQuorum(Doctor):
         """The level and text of the finding of each node, in order."""
         result = self.hf("doctor", "--json", "-S", self.url_of(*url))
         self.assertCode(code, result)
-        told = json.loads(result.out)["findings"]
-        return [(f["level"], f["found"]) for f in told if f["check"] == "node"]
+        report = json.loads(result.out)["findings"]
+        return [(f["level"], f["found"]) for f in report if f["check"] == "node"]
 
     def test_F24_a_node_that_does_not_vote_yet(self):
         self.start_nodes("--appendonly", "yes")

@@ -133,7 +133,7 @@ class Environment(kit.Case):
         self.assertEqual(["0", "1", "2"], sorted(seen["fds"]))
 
     def test_descriptors_of_the_user_are_inherited(self):
-        """Even numbers that the wrapper might use itself: low, high, and in between."""
+        """Includes numbers that the wrapper might use itself: low, high, and in between."""
         with open(self.dir / "file", "w+b") as file:
             fds = [fd for fd in (3, 4, 5, 9, 17, 250) if not self.taken(fd)]
             for fd in fds:
@@ -149,7 +149,7 @@ class Environment(kit.Case):
         return os.path.exists(f"/proc/self/fd/{fd}")
 
     def test_closed_descriptors_stay_closed(self):
-        """And files that the wrapper opens do not get their numbers."""
+        """Files that the wrapper opens do not get the closed numbers."""
         seen = self.dir / "seen"
         see = " ".join(f"'{word}'" for word in self.child("see", seen))
         for closed in ("<&-", ">&-", "2>&-", "<&- >&-", "<&- 2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
@@ -249,7 +249,7 @@ class Environment(kit.Case):
     # -- Processes
 
     def test_nothing_is_left_when_it_ends(self):
-        """Neither guard nor zombie: without a reaper, every run would leave one."""
+        """No guard and no zombie is left. Without a reaper, every run would leave one."""
         for command in (["true"], ["sh", "-c", "kill -9 $$"], ["./none"],
                         ["sh", "-c", "sleep 0.1"]):
             with self.subTest(command):

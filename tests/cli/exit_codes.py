@@ -13,11 +13,12 @@ from kit import on, until
 class Proxy:
     """Between the command and a server on a unix socket.
 
-    `deaf` drops the replies; `deaf_to` drops them from the first request with these bytes on.
+    `drop_replies` drops all replies. `drop_from` drops those that follow the first request with
+    these bytes.
     """
 
-    def __init__(self, path, server, deaf_to=None):
-        self.path, self.server, self.deaf_to, self.deaf = path, server, deaf_to, False
+    def __init__(self, path, server, drop_from=None):
+        self.path, self.server, self.drop_from, self.drop_replies = path, server, drop_from, False
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(path))
         self.listener.listen()
@@ -45,9 +46,9 @@ class Proxy:
     def pass_on(self, source, pairs, clients):
         try:
             data = source.recv(65536)
-            if data and source in clients and self.deaf_to and self.deaf_to in data.upper():
-                self.deaf = True
-            if data and not (self.deaf and source not in clients):
+            if data and source in clients and self.drop_from and self.drop_from in data.upper():
+                self.drop_replies = True
+            if data and not (self.drop_replies and source not in clients):
                 pairs[source].sendall(data)
         except OSError:
             data = b""
@@ -219,14 +220,14 @@ class StoreCodes(kit.Case):
 
     def test_76_when_the_acquire_is_not_answered(self):
         """F12"""
-        self.through(deaf_to=b"EVAL")
+        self.through(drop_from=b"EVAL")
         result = self.refused(76, "-n")
         self.assertLess(result.seconds, 10)
 
     def test_a_release_that_is_not_answered_is_a_warning(self):
         proxy = self.through()
         job, gate = self.start_with_gate()
-        proxy.deaf = True
+        proxy.drop_replies = True
         gate.write_text("go\n")
         result = job.wait()
         self.assertCode(3, result)
@@ -235,7 +236,7 @@ class StoreCodes(kit.Case):
     def test_an_unanswered_release_prints_nothing_with_quiet(self):
         proxy = self.through()
         job, gate = self.start_with_gate("-q")
-        proxy.deaf = True
+        proxy.drop_replies = True
         gate.write_text("go\n")
         result = job.wait()
         self.assertCode(3, result)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """cli-guard: kill -9 of the wrapper, at any moment, leaves nothing running under its lock.
 
-On the file store the kernel would free the lock with the wrapper, so nobody may get it before the
-command is gone. On Redis the lease keeps others out, and the command is gone long before its end.
+On the file store the kernel would free the lock when the wrapper dies, so nobody may get it before
+the command is gone. On Redis the lease keeps others out, and the command is gone long before the
+lease ends.
 """
 import json
 import os
@@ -168,14 +169,14 @@ class Guard(Killing, kit.Case):
         self.assertGone(child, "run on after kill -9 of wrapper and helper", 10)
 
     def test_the_helper_works_with_closed_streams(self):
-        """Files that it opens then get 0, 1 and 2, which it closes."""
+        """Files that the helper opens then get the numbers 0, 1 and 2. It closes these."""
         def close():
             for fd in (0, 1, 2):
                 os.close(fd)
         job = self.start_beating(None, preexec_fn=close)
         end = now() + 0.3
         until(lambda: now() > end or job.ended(), "time to pass")
-        self.assertFalse(job.ended(), "it killed what it was to guard")
+        self.assertFalse(job.ended(), "the helper killed the child that it guards")
         self.assertBusy()
         job.signal(signal.SIGKILL)
         job.wait()
@@ -237,12 +238,12 @@ class FileGuard(Killing, kit.Case):
 class RedisGuard(Killing, kit.Case):
     def test_F46_the_lock_is_free_after_the_lease_and_not_before(self):
         holder = self.holder(None, "--lease", "2s")
-        forgets = self.redis.forgets(self.name)
+        expires_at = self.redis.expires_at(self.name)
         holder.signal(signal.SIGKILL)
         holder.wait()
         result = self.start("run", self.name, "--", "true").wait()
         self.assertCode(0, result)
-        self.assertGreaterEqual(now(), forgets - 0.005)
+        self.assertGreaterEqual(now(), expires_at - 0.005)
 
 
 if __name__ == "__main__":

@@ -50,9 +50,9 @@ class AtLeast(kit.Case):
 class AtMost(kit.Case):
     def test_the_command_gets_a_signal_and_the_lock_is_free(self):
         result = self.hf("run", "--max-hold", "4", "--grace", "2s", self.name, "--", "bash", "-c",
-                         TRAP % ("told", "TERM"))
+                         TRAP % ("caught", "TERM"))
         self.assertCode(75, result)
-        self.assertEqual("in\ntold\n", result.out)
+        self.assertEqual("in\ncaught\n", result.out)
         self.assertIn("--max-hold", result.err)
         self.assertLess(result.seconds, kit.PATIENCE)
         self.assertFree()
@@ -106,7 +106,7 @@ class Losing(kit.Case):
 @on("file", "redis")
 class OnLost(Losing):
     def test_B11_the_signal_is_chosen(self):
-        """Not a signal that may be ignored where tests start, such as SIGINT in the background."""
+        """Uses a signal that is not ignored where tests start, as SIGINT is in the background."""
         values = (("ALRM", "ALRM"), ("SIGUSR1", "USR1"), ("12", "USR2"))
         for value, name in values if self.kind == "file" else values[:1]:
             with self.subTest(value):
@@ -121,7 +121,7 @@ class OnLost(Losing):
                          f"echo in; while ! test -e {go}; do sleep 0.01; done; exit 6")
         until(lambda: job.out, "the command to run")
         self.assertCode(0, self.hf("break", "--yes", self.name))
-        until(lambda: "continues without" in job.err, "the loss to be said")
+        until(lambda: "continues without" in job.err, "the loss to be reported")
         self.assertFree()
         self.assertFalse(job.ended())
         go.touch()
@@ -140,9 +140,9 @@ class OnLost(Losing):
         said = self.dir / "said"
         result = self.lose("--on-lost",
                            f'echo "$HOLDFAST_EVENT $HOLDFAST_NAME: $HOLDFAST_WHY" >{said}',
-                           "--on-lost", "USR1", script=TRAP % ("told", "USR1"))
+                           "--on-lost", "USR1", script=TRAP % ("caught", "USR1"))
         self.assertCode(75, result)
-        self.assertEqual("in\ntold\n", result.out)
+        self.assertEqual("in\ncaught\n", result.out)
         self.assertRegex(said.read_text(), rf"^lost {self.name}: .+\n$")
 
 
@@ -172,7 +172,7 @@ class OnLostOfAServer(kit.Case):
                          "-c", "echo in; read x; exit 5", stdin=kit.subprocess.PIPE)
         until(lambda: job.out, "the command to run")
         self.redis.stop()
-        until(lambda: "continues without" in job.err, "the loss to be said")
+        until(lambda: "continues without" in job.err, "the loss to be reported")
         job.popen.stdin.close()
         self.assertCode(5, job.wait())
 

@@ -58,7 +58,7 @@ class Losing:
 
     def end_of_lease(self):
         """On the file store the holder counts its lease itself: at most one lease from now."""
-        return self.redis.forgets(self.name) if self.redis else now() + LEASE
+        return self.redis.expires_at(self.name) if self.redis else now() + LEASE
 
     def planted(self):
         self.addCleanup(lambda: [process.kill() for process in kit.strays()])
@@ -70,7 +70,7 @@ class Loss(Losing, kit.Case):
     def setUp(self):
         super().setUp()
         self.own_redis()
-        # The end tries a release, and a stopped server delays it.
+        # At its end the command tries a release, and a stopped server delays that.
         self.env["HOLDFAST_URL"] += "?command_timeout=300ms"
 
     # -- A server that does not answer
@@ -79,7 +79,7 @@ class Loss(Losing, kit.Case):
         end, result = self.check_stopped_server(None)
         self.assertCode(75, result)
         self.assertSays(result, "lost", lines=2)  # "about to be lost", and "lost"
-        # SIGTERM first, once, to both, with a third of the lease to react.
+        # Both get SIGTERM first, once, and have a third of the lease to react.
         terms = self.times("term")
         self.assertEqual(2, len(terms))
         self.assertLess(max(terms), end - LEASE / 6)
@@ -114,7 +114,7 @@ class Loss(Losing, kit.Case):
         end = self.redis.freeze_after_a_renewal(self.name, LEASE)
         result = job.wait()
         self.assertCode(75, result)
-        self.assertLess(now(), end, "it waited for what had ended already")
+        self.assertLess(now(), end, "it waited for a group that had already ended")
         self.redis.thaw()
 
     def test_F14_a_short_silence_is_no_loss(self):
@@ -123,7 +123,7 @@ class Loss(Losing, kit.Case):
         self.redis.freeze_after_a_renewal(self.name, 3)
         time.sleep(1.5)  # the outage itself
         self.redis.thaw()
-        before = self.redis.forgets(self.name)
+        before = self.redis.expires_at(self.name)
         until(lambda: self.redis.changed(self.name, before or 0), "the next renewal")
         self.assertEqual([], self.times("term"))
         self.assertTrue(all(p.runs for p in beaters(self.beat)))

@@ -14,9 +14,9 @@ HOST = re.escape(socket.gethostname())
 
 
 class Waits(kit.Case):
-    def in_line(self, count):
+    def await_waiters(self, count):
         until(lambda: json.loads(self.hf("status", "--json", self.name).out)["waiting"] == count,
-              f"{count} in line")
+              f"{count} in the queue")
 
 
 @on("file", "redis")
@@ -79,7 +79,7 @@ class OnATerminal(Waits):
         t = Terminal(self)
         t.type(f"$H run {self.name} true &")
         t.prompt()
-        self.in_line(1)
+        self.await_waiters(1)
         time.sleep(1.5)  # wait long enough for a line to appear
         self.assertNotIn("waiting", t.screen())
         holder.signal(signal.SIGTERM)
@@ -101,7 +101,7 @@ class Silence(Waits):
     def test_nothing_where_there_is_no_terminal(self):
         holder = self.holder()
         job = self.start("run", self.name, "true")
-        self.in_line(1)
+        self.await_waiters(1)
         time.sleep(1.2)  # longer than the line takes to appear on a terminal
         holder.signal(signal.SIGTERM)
         result = job.wait()

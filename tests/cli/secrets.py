@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cli-secrets: a secret in a URL is shown nowhere, whatever its place and its source.
+"""cli-secrets: a secret in a URL is never shown, whatever its place and the source of the URL.
 
 The secret is put into each place that a URL has for one. The tests search all output of the command
 and all that others can see of it: the files it creates, and the environment and command line of its
@@ -240,7 +240,7 @@ class Secrets(Planted):
         helper.kill(signal.SIGSTOP)
         until(lambda: helper.stopped, "the helper to stop")
         job = self.start("release", "-S", url, handle)
-        until(lambda: self.has_pidfd(job) or job.ended(), "it to turn to the helper")
+        until(lambda: self.has_pidfd(job) or job.ended(), "it to open the helper's pidfd")
         self.assertProcessesHide([job.process])
         helper.kill(signal.SIGCONT)
         self.assertCode(0, job.wait())

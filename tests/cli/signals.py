@@ -27,7 +27,8 @@ class Signals(kit.Case):
 
     def test_signals_reach_the_whole_group_and_the_wrapper_still_waits(self):
         names = [number.name for number in FORWARDED]
-        job = self.start("run", self.name, "--", *self.child("heard", self.dir / "notes", *names))
+        child = self.child("note_signals", self.dir / "notes", *names)
+        job = self.start("run", self.name, "--", *child)
         until(lambda: len(self.notes()) == 2, "both to be ready")
         for number in FORWARDED:
             with self.subTest(number.name):
@@ -39,7 +40,7 @@ class Signals(kit.Case):
         result = job.wait()
         self.assertCode(7, result)
         self.assertEqual("", result.err)
-        # Each reached each of them once.
+        # Each signal reached each process once.
         self.assertEqual(2 * len(FORWARDED) + 2, len(self.notes()))
 
     def test_the_exit_code_shows_the_signal_that_killed_the_child(self):
@@ -166,7 +167,7 @@ class Signals(kit.Case):
         self.assertCode(8, job.wait())
 
     def test_a_stopped_wrapper_continues_where_it_was(self):
-        """SIGSTOP and SIGCONT from outside; on the file store for any time."""
+        """SIGSTOP and SIGCONT from outside; on the file store the stop may last any time."""
         job = self.start("run", self.name, "sh", "-c",
                          "echo in; while [ ! -e gate ]; do sleep 0.02; done; exit 6", cwd=self.dir)
         until(lambda: job.out, "the child to run")
@@ -195,7 +196,7 @@ class Signals(kit.Case):
         self.assertCode(6, job.wait())
 
     def test_SIGTSTP_without_a_shell_stops_nothing_forever(self):
-        """Without a wrapper the kernel ignores it in such a group."""
+        """Without a wrapper the kernel ignores SIGTSTP in such a process group."""
         result = self.hf("run", self.name, "sh", "-c", "kill -TSTP $$; exit 8", seconds=10)
         self.assertCode(8, result)
 

@@ -191,7 +191,7 @@ class InATerminal(WithTerminal):
         self.assertEqual(130, t.prompt())
 
     def until_foreground_is_a_child(self):
-        """Input before that may meet the terminal settings of bash, where Enter differs."""
+        """Before that, the terminal may still have the settings of bash, where Enter differs."""
         until(lambda: self.foreground() in [p.pid for p in kit.family(self.t.bash.pid)]
               and Process(self.foreground()).command().startswith(("sh", "sleep", "cat", "bash")),
               "the child's group to have the terminal")

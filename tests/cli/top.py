@@ -37,7 +37,7 @@ class Top(kit.Case):
     def row(self, name, pattern=""):
         return rf"(?m)^{re.escape(name)} +{pattern}"
 
-    def wait_in_line(self, name, count):
+    def start_waiters(self, name, count):
         """Starts this many waiters, in order."""
         waiting = []
         for i in range(count):
@@ -67,7 +67,7 @@ class OnTheScreen(Top):
     def test_locks_with_waiters_come_first(self):
         self.holder("aside")
         self.holder("busy")
-        self.wait_in_line("busy", 3)
+        self.start_waiters("busy", 3)
         t = self.top()
         t.see(r"^2 locks, 3 waiting, by waiting$")
         t.see(r"^NAME .*\nbusy +held +holdfast, pid \d+ on .* 3 *\naside +held .* 0 *$")
@@ -87,7 +87,7 @@ class OnTheScreen(Top):
 
     def test_the_details_of_one_lock(self):
         holder = self.holder("busy")
-        waiting = self.wait_in_line("busy", 3)
+        waiting = self.start_waiters("busy", 3)
         t = self.top()
         t.see(self.row("busy"))
         t.key("Enter")
@@ -141,7 +141,7 @@ class OnTheScreen(Top):
 
     def test_the_terminal_changes_its_size(self):
         self.holder("busy")
-        self.wait_in_line("busy", 1)
+        self.start_waiters("busy", 1)
         t = self.top()
         t.see(r"^NAME +STATE +HOLDER +HELD +WAITING +HANDED/S$")
         t.tmux("resize-window", "-x", "40", "-y", "6")
@@ -297,7 +297,7 @@ class InTrouble(Top):
     def colours(self, **env):
         self.own_redis()
         self.holder("busy")
-        self.wait_in_line("busy", 1)
+        self.start_waiters("busy", 1)
         self.terminal(**env)
         t = self.top()
         t.see(self.row("busy"))

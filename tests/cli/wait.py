@@ -16,7 +16,7 @@ class Wait(kit.Case):
     def test_it_waits_for_the_release(self):
         holder = self.holder()
         job = self.start("wait", "--verbose", self.name)
-        kit.until(lambda: "is held by" in job.err, "it to look")
+        kit.until(lambda: "is held by" in job.err, "it to inspect the lock")
         self.assertFalse(job.ended())
         holder.signal(signal.SIGTERM)
         self.assertCode(0, job.wait())
@@ -56,7 +56,7 @@ class Wait(kit.Case):
     def test_a_signal_ends_it(self):
         self.holder()
         job = self.start("wait", "--verbose", self.name)
-        kit.until(lambda: "is held by" in job.err, "it to look")
+        kit.until(lambda: "is held by" in job.err, "it to inspect the lock")
         job.signal(signal.SIGTERM)
         self.assertCode(-signal.SIGTERM, job.wait())
 
@@ -73,7 +73,7 @@ class Outage(kit.Case):
         self.own_redis()
         self.holder()
         job = self.start("wait", "--verbose", self.name)
-        kit.until(lambda: "is held by" in job.err, "it to look")
+        kit.until(lambda: "is held by" in job.err, "it to inspect the lock")
         self.redis.stop()
         self.redis.start()  # it has lost all data
         self.assertCode(0, job.wait())
