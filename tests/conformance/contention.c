@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many threads contend for one lock: never two inside, served in order of arrival, no wake-up lost.
+ * Many threads contend for one lock. They exclude each other, are served in order of arrival, and
+ * lose no wake-up.
  */
 #include "conformance.h"
 

@@ -181,7 +181,8 @@ static void B15_renewal_keeps_every_kind_for_many_leases(cf *f) {
     assert_int_equal(atomic_load(&lost->calls), 0);
 }
 
-/* Somebody waits all the time: renewals neither pass the lock on nor lose the waiter's position. */
+/* The lock always has a waiter. Renewals do not pass the lock on, and the waiter keeps its
+   position. */
 static void B15_renewal_keeps_every_kind_that_has_waiters(cf *f) {
     hf_hold *holds[KINDS_COUNT];
     cf_attempt *waiters[KINDS_COUNT];
@@ -286,12 +287,12 @@ static void B12_after_a_loss_any_kind_may_be_acquired_again(cf *f) {
         kinds_victim *v = &victims[i];
         CF_IS(HF_OK, hf_break(f->b, name_of(f, i), 0));
         CF_UNTIL(!hf_held(v->hold));
-        hf_hold *anew = CF_TAKE(f->a, name_of(f, i), CF_WAIT(KINDS[i].kind));
-        assert_true(hf_fence(anew) > hf_fence(v->hold));
+        hf_hold *again = CF_TAKE(f->a, name_of(f, i), CF_WAIT(KINDS[i].kind));
+        assert_true(hf_fence(again) > hf_fence(v->hold));
         CF_IS(HF_LOST, hf_release(v->hold));
-        assert_int_equal(hf_held(anew), 1);
-        assert_true(cf_token(f->b, name_of(f, i)) == hf_fence(anew));
-        CF_FREE(anew);
+        assert_int_equal(hf_held(again), 1);
+        assert_true(cf_token(f->b, name_of(f, i)) == hf_fence(again));
+        CF_FREE(again);
     }
 }
 

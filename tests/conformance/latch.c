@@ -57,7 +57,7 @@ static void check_ended(latch_waiter *w, hf_result expected) {
     cf_is(expected, w->result, w->detail, __FILE__, __LINE__);
 }
 
-/* The wait must go on, for long enough that it could end wrongly. */
+/* The wait must continue for so long that it could end wrongly. */
 static void check_waits(latch_waiter *w) {
     t_sleep_ms(150);
     assert_int_equal(atomic_load(&w->over), 0);

@@ -116,12 +116,12 @@ static void B12_after_a_loss_the_same_owner_may_acquire_again(cf *f) {
     lost_victim *v = take_victim(f, 0, 0);
     CF_IS(HF_OK, hf_break(f->b, f->name, 0));
     CF_UNTIL(!hf_held(v->hold));
-    hf_hold *anew = CF_TAKE(f->a, f->name, &WAIT);
-    assert_true(hf_fence(anew) > v->token);
+    hf_hold *again = CF_TAKE(f->a, f->name, &WAIT);
+    assert_true(hf_fence(again) > v->token);
     CF_IS(HF_LOST, hf_release(v->hold));
-    assert_int_equal(hf_held(anew), 1);
-    assert_true(cf_token(f->b, f->name) == hf_fence(anew));
-    CF_FREE(anew);
+    assert_int_equal(hf_held(again), 1);
+    assert_true(cf_token(f->b, f->name) == hf_fence(again));
+    CF_FREE(again);
 }
 
 /* ---- No loss --------------------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conformance STORE [PATTERN | PART/PARTS]: run the cases that apply to a store; or those whose
- * name matches; or one part of them: 1/2 and 2/2 side by side take half as long.
+ * conformance STORE [PATTERN | PART/PARTS]: run the cases that apply to a store. With a pattern,
+ * run only cases whose name matches. With a part such as 1/2, run only that part: 1/2 and 2/2 side
+ * by side take half as long.
  *
  * The table of stores lists what each store has, and the cases list what they need. This alone
  * decides which behaviour applies where. A case without needs applies to every store.
@@ -154,9 +155,9 @@ static void start_cluster(void) {
 
 /* Whether an answer to PUBSUB NUMSUB reports a subscriber of its one channel. */
 static bool has_subscriber_in(redisReply *reply) {
-    bool heard = reply->elements == 2 && reply->element[1]->integer > 0;
+    bool found = reply->elements == 2 && reply->element[1]->integer > 0;
     freeReplyObject(reply);
-    return heard;
+    return found;
 }
 
 static bool is_subscribed(t_redis *node, const char *name, const char *entry) {

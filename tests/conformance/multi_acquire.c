@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Acquiring many names at once (B19): all or nothing, one time budget, no deadlock in any order of
- * names, and the loss of one is the loss of all.
+ * Acquiring many names at once (B19): all or nothing, one time budget, and no deadlock in any order
+ * of names. The loss of one is the loss of all.
  *
  * A case's names are its own with the suffixes -1, -2 and -3; they sort in that order. Cases that
  * need only the mutex run on every store.
@@ -283,7 +283,7 @@ static void B19_the_call_waits_for_all_names(cf *f) {
     check_all_free(f, t);
 }
 
-/* If each name had its own time budget, it would now wait for the second as long again. */
+/* If each name had its own time budget, the call would wait for the second as long again. */
 static void B19_one_time_budget_covers_all_names(cf *f) {
     trio *t = new_trio(f);
     int64_t wait = t_patience(1500);
@@ -495,7 +495,7 @@ static void B19_names_of_a_killed_process_come_free(cf *f) {
     t_shared_free(d, sizeof *d);
 }
 
-/* It holds two of them, and waits for the third. */
+/* The process holds two of the names, and waits for the third. */
 static void B19_a_process_killed_while_it_waits_keeps_none(cf *f) {
     doomed *d = t_shared_new(sizeof *d);
     d->t = new_trio(f);
@@ -818,7 +818,7 @@ static void B19_the_loss_of_several_is_reported_once(cf *f) {
     assert_int_equal(atomic_load(&known->calls), 1);
 }
 
-/* Both have a handle on the lost name: each is notified for its own hold. */
+/* Two holds have a handle on the lost name. Each of the two is notified. */
 static void B19_each_handle_of_a_shared_name_is_notified(cf *f) {
     trio *t = new_trio(f);
     loss_record *of_all = cf_new(f, sizeof *of_all), *of_one = cf_new(f, sizeof *of_one);

@@ -146,7 +146,8 @@ static void F44_a_hold_outlives_its_thread_and_passes_to_no_other(cf *f) {
     hf_hold *hold;
     CF_IS(HF_OK, cf_acquire_in_thread(f, f->a, f->name, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS},
                                       &hold));
-    /* The ids of ended threads are reused at once: none of these may pass for the first. */
+    /* The ids of ended threads are reused at once. None of the later threads may be taken for the
+       first one. */
     for (int i = 0; i < 20; i++) CF_IS(HF_BUSY, cf_acquire_in_thread(f, f->a, f->name, NULL, NULL));
     CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
 

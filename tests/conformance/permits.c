@@ -405,7 +405,7 @@ static void B18_permits_of_one_owner_are_separate_holds(cf *f) {
     CF_FREE(two);
 }
 
-/* It would wait for itself. */
+/* Such a request would wait for itself. */
 static void B18_permits_of_a_name_that_its_owner_holds_otherwise_are_a_deadlock(cf *f) {
     static const uint32_t kinds[] = {HF_MUTEX, HF_READ, HF_WRITE, HF_UPGRADABLE};
     for (size_t i = 0; i < 4; i++) {

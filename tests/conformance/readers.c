@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Readers and writers (B16): which kinds share a lock and which exclude each other, the order in
- * which they enter, and that each reader ends by itself.
+ * Readers and writers (B16): which kinds share a lock, which exclude each other, and in what order
+ * they enter. Each reader ends by itself.
  *
  * A case sees a waiter in the store's queue before the next one arrives. Exclusion is checked by a
  * try, never by a wait.

@@ -34,9 +34,9 @@ static void a_duration_is_in_the_bucket_of_its_bound(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     int64_t taken = t_now_ms();
     CF_UNTIL(t_now_ms() >= taken + 20);
-    int64_t let_go = t_now_ms();
+    int64_t released = t_now_ms();
     CF_FREE(hold);
-    int64_t most_us = (t_now_ms() - began + 1) * 1000, least_us = (let_go - taken - 1) * 1000;
+    int64_t most_us = (t_now_ms() - began + 1) * 1000, least_us = (released - taken - 1) * 1000;
 
     hf_stats stats = cf_stats(f->a);
     size_t i = bucket_of_one(&stats.holds);

@@ -251,7 +251,7 @@ static void B17_an_upgrade_that_does_not_wait_is_busy_beside_a_reader(cf *f) {
     CF_FREE(hold);
 }
 
-/* Whatever the result, the hold does not change, and the queue moves on. */
+/* With either result the hold does not change, and the queue advances. */
 static void B17_an_upgrade_that_times_out_changes_nothing(cf *f) {
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
     hf_hold *hold = take_upgradable(f, f->a);
@@ -831,8 +831,8 @@ static void wait_until_undone(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, CF_OPTIONS(HF_READ, .wait_ms = CF_GRANT_MS)));
 }
 
-/* The reader leaves as the upgrade's time ends: either result is correct, and the queue moves
-   on. */
+/* The reader leaves as the upgrade's time ends. Either result is correct, and the queue
+   advances. */
 static void B20_a_timeout_racing_the_last_reader_leaves_a_valid_hold(cf *f) {
     for (int i = 0; i < 25; i++) {
         hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
