@@ -199,9 +199,9 @@ static void F25_a_holder_in_a_replaced_directory_is_notified(void **state) {
     snprintf(moved, sizeof moved, "%s-moved", p->directory);
     assert_int_equal(rename(p->directory, moved), 0);
     TAKES(actor_new(p, NULL));
-    actor_result told = DO(holder, do_until), tried = TRIES(idle, 0);
+    actor_result noticed = DO(holder, do_until), tried = TRIES(idle, 0);
     remove_tree(moved);
-    assert_int_equal(told.lost, 1);
+    assert_int_equal(noticed.lost, 1);
     IS(HF_REFUSED, tried);
 }
 

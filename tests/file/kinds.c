@@ -566,7 +566,7 @@ static void B16_a_mutex_and_readers_are_served_in_order_of_arrival(void **state)
     GETS(last);
 }
 
-/* Each records its turn and leaves. */
+/* Each waiter records its turn and leaves. */
 static struct {
     pthread_mutex_t mutex;
     int64_t turns;
@@ -592,7 +592,8 @@ static void do_turns(actor_state *me, const actor_request *q, actor_result *a) {
     pthread_mutex_unlock(&said.mutex);
 }
 
-/* They get their tickets through one open file, where they do not see each other. */
+/* Waiters of one client get their tickets through one open file, where they do not see each
+   other. */
 static void B08_waiters_of_one_client_are_served_in_order_of_arrival(void **state) {
     static const uint32_t kinds[] = {HF_WRITE, HF_MUTEX, HF_UPGRADABLE, HF_WRITE};
     test_dir *p = *state;
@@ -656,7 +657,8 @@ static void B16_the_kinds_table_is_closed_when_the_last_holder_has_left(void **s
     assert_int_equal(t_queue_holder(lock_path(p, LOCK)) != 0, 1);
 }
 
-/* Also if the clock is behind the last token, and with clients that have not seen it. */
+/* Tokens grow even if the clock is behind the last token, and for clients that have not seen that
+   token. */
 static void B28_tokens_grow_from_the_kinds_table_to_the_mutex_and_back(void **state) {
     test_dir *p = *state;
     uint64_t last = TAKES(actor_new(p, NULL), READ_) + 3600000000; /* an hour ahead */

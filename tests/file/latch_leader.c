@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Latches and leader values in a directory of locks: which files are removed and which stay (B30);
- * files that are cut, foreign, or locked by a stopped process (F28); processes that are killed
- * (F46).
+ * Latches and leader values in a directory of locks: which files are removed, and which stay (B30).
+ * Also files that are cut, foreign, or locked by a stopped process (F28), and processes that are
+ * killed (F46).
  */
 #include "kit.h"
 

@@ -153,7 +153,7 @@ static void wait_until_timeout(void *arg) {
         hf_options options = {.wait_ms = 5, .kind = t->ours};
         hf_result r = hf_acquire(client, LOCK, &options, &hold);
         T_CHECK(r != HF_OK && !hold);
-        if (r != HF_TIMEOUT) (void)went_well(r, "a wait in vain");
+        if (r != HF_TIMEOUT) (void)went_well(r, "a wait for a held lock");
         T_CHECK(t_queue_length(t->lock) == 0);
         t_exempt_begin();
         FREES(t->other);

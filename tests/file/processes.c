@@ -18,7 +18,7 @@
 
 /* ---- Children of actors ---------------------------------------------------------------------- */
 
-/* They survive the actor, become children of the test, and end with it. */
+/* Bystanders survive the actor, become children of the test, and end with the test. */
 static pid_t fork_bystander(void) {
     int ready[2];
     char byte = 0;
@@ -386,19 +386,19 @@ static void F43_waking_a_client_that_has_just_died_raises_no_signal(void **state
     struct stat st;
     int fifo;
     TAKES(holder);
-    int stands = play_waiter(p, &fifo);
+    int ticket_fd = play_waiter(p, &fifo);
     FREES(holder);
     assert_true(read(fifo, message, sizeof message) == (ssize_t)sizeof message);
     assert_int_equal(stat(lock_path(p, LOCK), &st), 0);
     assert_true(message[0] == st.st_ino && !message[1]);
-    close(stands);
+    close(ticket_fd);
     close(fifo);
 
     TAKES(holder);
-    stands = play_waiter(p, &fifo);
+    ticket_fd = play_waiter(p, &fifo);
     close(fifo); /* dead, except for its queue ticket */
     FREES(holder);
-    close(stands);
+    close(ticket_fd);
     TAKES(holder);
 }
 
@@ -407,13 +407,13 @@ static void F43_a_client_that_reads_nothing_blocks_nobody(void **state) {
     actor *holder = actor_new(p, NULL);
     int fifo;
     TAKES(holder);
-    int stands = play_waiter(p, &fifo);
+    int ticket_fd = play_waiter(p, &fifo);
     int fill = open(peer_fifo(p), O_RDWR | O_NONBLOCK | O_CLOEXEC);
     char page[4096] = {0};
     while (write(fill, page, sizeof page) > 0) {
     }
     FREES(holder);
-    close(stands);
+    close(ticket_fd);
     TAKES(holder);
     close(fill);
     close(fifo);

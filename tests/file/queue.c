@@ -250,12 +250,12 @@ static void B08_a_try_does_not_pass_a_waiter(void **state) {
     actor *late = actor_new(p, NULL);
     TAKES(late);
     FREES(late);
-    int stands = t_queue_join(lock_path(p, LOCK), 0, 0xabcd);
+    int ticket_fd = t_queue_join(lock_path(p, LOCK), 0, 0xabcd);
     assert_int_equal(t_queue_holder(lock_path(p, LOCK)), 0);
     IS(HF_BUSY, TRIES(late, 0));
     IS(HF_TIMEOUT, TRIES(late, .wait_ms = 100));
     assert_int_equal(t_queue_length(lock_path(p, LOCK)), 1); /* it left the queue */
-    close(stands);
+    close(ticket_fd);
     TAKES(late);
 }
 
@@ -266,16 +266,16 @@ static void B08_a_new_waiter_queues_behind_all_others(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *late = actor_new(p, NULL);
     TAKES(holder);
-    int stands[COUNT];
+    int ticket_fd[COUNT];
     for (uint32_t i = 0; i < COUNT; i++)
-        stands[i] = t_queue_join(lock_path(p, LOCK), tickets[i], i + 1);
+        ticket_fd[i] = t_queue_join(lock_path(p, LOCK), tickets[i], i + 1);
     WAITS(late, .wait_ms = SOON_MS);
     for (uint32_t i = 0; i < COUNT; i++)
         assert_int_equal(t_queue_at(lock_path(p, LOCK), (int)i), i + 1);
     FREES(holder);
     for (int i = 0; i < COUNT; i++) {
         assert_false(actor_ended(late));
-        close(stands[i]);
+        close(ticket_fd[i]);
     }
     GETS(late);
 }
@@ -286,9 +286,9 @@ static void B08_running_out_of_tickets_is_reported(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *late = actor_new(p, NULL);
     TAKES(holder);
-    int stands = t_queue_join(lock_path(p, LOCK), LAST, 0xabcd);
+    int ticket_fd = t_queue_join(lock_path(p, LOCK), LAST, 0xabcd);
     check_leader_value(IS(HF_NOMEM, TRIES(late, .wait_ms = SOON_MS)).detail, "wait for");
-    close(stands);
+    close(ticket_fd);
     WAITS(late, .wait_ms = SOON_MS);
     FREES(holder);
     GETS(late);
@@ -315,7 +315,8 @@ static void B08_a_stopped_first_waiter_is_passed_and_served_later(void **state) 
     assert_true(GETS(stopped) > token);
 }
 
-/* Its wait ends while it is stopped. It returns a timeout when it continues, and delays nobody. */
+/* The wait of a waiter ends while it is stopped. The waiter returns a timeout when it continues,
+   and delays nobody. */
 static void B06_a_wait_that_ends_while_stopped_is_a_timeout(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL);
@@ -347,7 +348,7 @@ static void B08_a_waiter_stopped_for_a_moment_keeps_its_position(void **state) {
 }
 
 /* A stopped holder keeps its lock, because it may continue its work at any time. When it continues,
-   its own lease tells it to stop (F3). */
+   its own lease has ended, and it must stop (F3). */
 static void F03_a_stopped_holder_keeps_its_lock_until_it_continues(void **state) {
     enum { LEASE_MS = 1000 };
     test_dir *p = *state;

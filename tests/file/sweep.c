@@ -145,11 +145,11 @@ static void B30_files_of_held_or_awaited_locks_stay(void **state) {
 static void B30_the_file_of_a_lock_with_only_a_waiter_stays(void **state) {
     test_dir *p = *state;
     use_lock(p, LOCK);
-    int stands = t_queue_join(lock_path(p, LOCK), 7, 0xabcd);
+    int ticket_fd = t_queue_join(lock_path(p, LOCK), 7, 0xabcd);
     make_old(lock_path(p, LOCK));
     sweep_later(p, "keep=1s", HOUR);
     assert_true(file_exists(lock_path(p, LOCK)));
-    close(stands);
+    close(ticket_fd);
     make_old(lock_path(p, LOCK));
     sweep_later(p, "keep=1s", 2 * HOUR);
     assert_false(file_exists(lock_path(p, LOCK)));
@@ -253,7 +253,7 @@ static void B30_fifos_of_dead_clients_are_removed(void **state) {
     TAKES(actor_new(p, NULL));
 }
 
-/* Its client may be about to lock it. */
+/* The client of a new FIFO may be about to lock it. */
 static void B30_a_new_fifo_stays(void **state) {
     test_dir *p = *state;
     int64_t before = t_now_ms();
@@ -264,7 +264,7 @@ static void B30_a_new_fifo_stays(void **state) {
     assert_false(file_exists(path_of(p, "life.0000abcd")));
 }
 
-/* Its life file was removed by hand, for example. A sweep removes the rest. */
+/* The life file of a client was removed, by hand for example. A sweep removes its other files. */
 static void B30_files_without_a_life_file_are_removed(void **state) {
     test_dir *p = *state;
     use_lock(p, LOCK);

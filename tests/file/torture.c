@@ -12,8 +12,8 @@
  * Another run also reads, writes, upgrades and takes permits. There, spans may overlap if their
  * kinds may.
  *
- * Further runs stop nobody. There, a free lock with waiters must be taken immediately, whoever was
- * killed.
+ * Further runs stop no process. There, a free lock with waiters must be taken immediately, even if
+ * processes are killed.
  *
  * $HOLDFAST_TEST_SEED repeats a run as far as the kernel does. $HOLDFAST_TEST_SECONDS sets its
  * length.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Redis store end to end, against a server with arbitrary answers: two clients of the public
- * API, and the server of wire.h at the other end of all their connections. The input changes its
+ * The Redis store end to end, against a server with arbitrary answers. Two clients use the public
+ * API. The server of wire.h is at the other end of all their connections. The input changes its
  * answers.
  *
  * - Every call ends within its time limit, with a result that is allowed for it.
