@@ -112,7 +112,7 @@ static void F38_a_release_that_a_failover_lost_is_repeated(void **state) {
     revive_node(from);
 }
 
-/* It was back before anybody noticed. */
+/* The primary was back before any client noticed. */
 static void F22_a_primary_back_without_data_is_noticed(void **state) {
     (void)state;
     int node = some_primary();
@@ -210,8 +210,8 @@ static void F32_primaries_fail_during_contention(void **state) {
     kill_primary(killed);
     t_redis_restart(node_at(killed)); /* its successor needs a replica that confirms */
     crowd_await(&c, ACQUISITIONS / 2, T_CLUSTER_MS);
-    int asked = t_cluster_replica(cluster, owner_of(c.locks[1].name));
-    freeReplyObject(t_redis_cmd(node_at(asked), "CLUSTER FAILOVER")); /* an orderly failover */
+    int promoted = t_cluster_replica(cluster, owner_of(c.locks[1].name));
+    freeReplyObject(t_redis_cmd(node_at(promoted), "CLUSTER FAILOVER")); /* an orderly failover */
     crowd_end(&c, T_CLUSTER_MS);
     t_cluster_settled(cluster);
 }

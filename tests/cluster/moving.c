@@ -79,9 +79,9 @@ static void F35_a_hold_moves_with_its_slot(void **state) {
 
 /* ---- While a slot is migrating --------------------------------------------------------------- */
 
-/* A mutex, a writer and a reader are each kept while their slot is migrating: with all keys at the
-   source, with some, with all at the target. Calls that need other keys than the lock's wait until
-   the slot has arrived. */
+/* A mutex, a writer and a reader are each kept while their slot is migrating. All, some or none of
+   the keys are still at the source. Calls that need other keys than the lock's wait until the slot
+   has arrived. */
 static void F37_holds_are_kept_while_their_slot_is_migrating(void **state) {
     (void)state;
     static const uint32_t kinds[] = {HF_MUTEX, HF_WRITE, HF_READ, HF_UPGRADABLE, HF_PERMITS};
@@ -182,7 +182,8 @@ static void a_waiter_subscribes_in_the_slot_of_the_name(void **state) {
     hf_close(client);
 }
 
-/* They are served in order of arrival, and each learns where the slot is now. Nobody polls. */
+/* Waiters are served in order of arrival, and each learns where the slot is now. No client
+   polls. */
 static void F35_waiters_follow_the_slot_and_keep_their_positions(void **state) {
     enum { WAITERS = 3 };
     (void)state;

@@ -70,7 +70,7 @@ static void stop_primary(void) {
     print_fault("stopped node %d, the primary of %s", from, name);
     t_sleep_ms(NODE_TIMEOUT_MS * 2);
     t_redis_cont(t_cluster_node(cluster, from));
-    print_fault("node %d goes on, as if nothing had been", from);
+    print_fault("node %d continues as if nothing had happened", from);
     t_cluster_settled(cluster);
     print_fault("node %d is the primary of %s", owner_of(name), name);
 }

@@ -241,7 +241,7 @@ static int serve_two_hosts(void *arg) {
     return 1;
 }
 
-/* After the handshake it does not work as a lock server. */
+/* After the handshake the server does not work as a lock server. */
 static void the_name_of_the_host_is_sent(void **state) {
     (void)state;
     server s = {.port = t_net_free_port()};
@@ -257,7 +257,7 @@ static void the_name_of_the_host_is_sent(void **state) {
 
 /* ---- Deadlines ---- */
 
-/* The server sends so much, reads everything, and sends nothing more. */
+/* The server sends this many bytes, reads everything, and sends nothing more. */
 static void stalls_after(const char *said) {
     char steps[256], url[2 * URL_MAX];
     snprintf(steps, sizeof steps, "%sEXPECT_CLOSE", said);
