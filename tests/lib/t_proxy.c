@@ -225,8 +225,8 @@ static void write_flow(t_proxy *p, struct proxy_connection *c, t_dir d, int64_t 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
 static void keep_late_answer(t_proxy *p, const char *bytes, size_t length) {
-    size_t room = LATE_MAX - 1 - p->late_length;
-    if (length > room) length = room;
+    size_t space = LATE_MAX - 1 - p->late_length;
+    if (length > space) length = space;
     memcpy(p->late_answers + p->late_length, bytes, length);
     p->late_length += length;
     p->late_answers[p->late_length] = '\0';

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * soak HOURS [SEED [FOLDER [PLANT]]]: hundreds of clients in twenty processes use locks of all
- * kinds on three stores, while every few seconds a fault hits a server or a process. Prints a line
- * a minute, and the results. FOLDER receives samples.csv (memory, descriptors, keys) and faults.log
+ * kinds on three stores. Every few seconds a fault hits a server or a process. Prints a line a
+ * minute, and the results. FOLDER receives samples.csv (memory, descriptors, keys) and faults.log
  * (the injected faults). PLANT is `leak`, `descriptor`, `gather` or `double`: a run that must fail.
  *
  * The run fails if
@@ -305,7 +305,7 @@ static void measure_exactly(char **argv) {
     if (getenv("GLIBC_TUNABLES")) return;
     (void)setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0", 1);
     (void)execv("/proc/self/exe", argv);
-    perror("soak: cannot begin anew");
+    perror("soak: cannot restart itself");
     exit(71);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stay inside one lock or several: recorded in the ledger, watched, and ended. These checks apply
- * to every kind: no conflicting stay at the same time, a token that grows, a loss that is reported
- * within a lease of a wipe, no successful release of a lock that the store had lost, and no report
- * of a loss that did not happen.
+ * to every kind. No conflicting stay exists at the same time, and tokens grow. A loss is reported
+ * within a lease of a wipe. A release of a lock that the store had lost does not succeed. No loss
+ * is reported that did not happen.
  */
 #include <stdlib.h>
 

@@ -141,7 +141,7 @@ static void visit_readers_writers(soak_thread *m) {
     uint32_t kind = kinds[thread_chance(m, 8)];
     char name[SOAK_NAME_ROOM];
     stay st;
-    begin_stay(m, &st, SOAK_ROOM, kind, name);
+    begin_stay(m, &st, SOAK_SHARED, kind, name);
     hf_options options = stay_options(m, kind);
     options.owner = 1 + (uint64_t)m->slot;
     if (!acquire_one(m, &st, name, &options)) return;
