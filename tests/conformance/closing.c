@@ -94,7 +94,7 @@ typedef struct close_race {
     hf_result result;
 } close_race;
 
-static void release_on_signal(void *arg) {
+static void release_on_go(void *arg) {
     close_race *r = arg;
     while (!atomic_load(&r->go) && !cf_over()) sched_yield();
     r->result = hf_release(r->hold);
@@ -107,7 +107,7 @@ static void race_close_with_grant(cf *f) {
     r->hold = CF_TAKE(f->a, f->name, NULL);
     cf_attempt *waiters[2];
     for (int i = 0; i < 2; i++) waiters[i] = cf_queue(f, client, f->name, &FOREVER);
-    cf_thread *releasing = cf_spawn(f, release_on_signal, r);
+    cf_thread *releasing = cf_spawn(f, release_on_go, r);
     atomic_store(&r->go, 1);
     cf_close(f, client);
     cf_join(releasing);

@@ -169,7 +169,7 @@ static void spin_us(int64_t us) {
     }
 }
 
-static void fire_on_signal_of_test(void *arg) {
+static void fire_on_go(void *arg) {
     cancel_race *r = arg;
     while (!atomic_load(&r->go) && !cf_over()) sched_yield();
     spin_us(r->delay_us);
@@ -187,7 +187,7 @@ static void race_cancel_with_release(cf *f, hf_client *first, hf_client *second,
     cf_attempt *cancelled =
         cf_queue(f, first, f->name, &(hf_options){.wait_ms = HF_FOREVER, .cancel = r->cancel});
     cf_attempt *behind = cf_queue(f, second, f->name, &(hf_options){.wait_ms = CF_WATCHDOG_MS});
-    cf_thread *firing = cf_spawn(f, fire_on_signal_of_test, r);
+    cf_thread *firing = cf_spawn(f, fire_on_go, r);
     atomic_store(&r->go, 1);
     spin_us(round * 11 % 150);
     CF_FREE(hold);

@@ -345,7 +345,7 @@ typedef struct kinds_race {
     hf_result result;
 } kinds_race;
 
-static void release_on_signal(void *arg) {
+static void release_on_go(void *arg) {
     kinds_race *r = arg;
     while (!atomic_load(&r->go) && !cf_over()) sched_yield();
     r->result = hf_release(r->hold);
@@ -364,7 +364,7 @@ static void race_cancel(cf *f, uint32_t held, uint32_t wanted, uint32_t behind_i
                                        : cf_arrive(f, first, f->name, forever);
     cf_attempt *behind =
         cf_queue(f, second, f->name, CF_OPTIONS(behind_it, .wait_ms = CF_WATCHDOG_MS));
-    cf_thread *releasing = cf_spawn(f, release_on_signal, r);
+    cf_thread *releasing = cf_spawn(f, release_on_go, r);
     atomic_store(&r->go, 1);
     hf_cancel_fire(r->cancel);
     cf_join(releasing);
@@ -405,7 +405,7 @@ static void F47_close_racing_grants_of_any_kind_leaves_nothing_held(cf *f) {
         waiters[0] = cf_arrive(f, client, f->name, CF_WAIT(HF_WRITE));
         for (int i = 1; i < KINDS_COUNT; i++)
             waiters[i] = cf_queue(f, client, f->name, CF_WAIT(HF_READ));
-        cf_thread *releasing = cf_spawn(f, release_on_signal, r);
+        cf_thread *releasing = cf_spawn(f, release_on_go, r);
         atomic_store(&r->go, 1);
         cf_close(f, client);
         cf_join(releasing);

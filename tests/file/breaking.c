@@ -42,7 +42,7 @@ static void B26_break_requires_the_given_token(void **state) {
     uint64_t token = TAKES(holder);
     snprintf(expected, sizeof expected, "held under token %llu", (unsigned long long)token);
     actor_result other = IS(HF_NOT_HELD, DO(breaker, do_break, .token = token + 1));
-    check_leader_value(other.detail, expected);
+    check_detail(other.detail, expected);
     assert_true(actor_holds(holder));
     IS(HF_OK, DO(holder, do_extend, .options = {.lease_ms = 40000}));
     IS(HF_OK, DO(breaker, do_break, .token = token));
@@ -167,7 +167,7 @@ static void B26_a_stopped_holder_obeys_when_it_continues(void **state) {
     actor_signal(holder, SIGSTOP);
     actor_result got = IS(HF_UNKNOWN_OUTCOME, DO(breaker, do_break, .token = token));
     snprintf(pid, sizeof pid, "process %d", (int)actor_pid(holder));
-    check_leader_value(got.detail, pid);
+    check_detail(got.detail, pid);
     assert_false(actor_ended(next)); /* a stopped process keeps its locks */
     IS(HF_UNKNOWN_OUTCOME, DO(breaker, do_break));
     actor_signal(holder, SIGCONT);
@@ -265,7 +265,7 @@ static void F05_max_hold_ends_a_hold_and_serves_the_next(void **state) {
     WAITS(next, .wait_ms = SOON_MS);
     GETS(next);
     assert_true(t_now_ms() - began >= BOUND_MS * 9 / 10);
-    check_leader_value(DO(holder, do_until).detail, "max_hold");
+    check_detail(DO(holder, do_until).detail, "max_hold");
     actor_lost(holder);
 }
 

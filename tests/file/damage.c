@@ -71,14 +71,14 @@ static void check_refused(hf_client *client, hf_result expected, const char *par
     hf_info *info = NULL;
     T_HF(expected, hf_try_lock(client, LOCK, &hold));
     assert_null(hold);
-    check_leader_value(hf_error_detail(), "lock.hf." LOCK);
-    check_leader_value(hf_error_detail(), part);
+    check_detail(hf_error_detail(), "lock.hf." LOCK);
+    check_detail(hf_error_detail(), part);
     T_HF(expected, hf_acquire(client, LOCK, &(hf_options){.wait_ms = SOON_MS}, &hold));
     assert_null(hold);
     T_HF(expected, hf_inspect(client, LOCK, &info));
     assert_null(info);
     T_HF(expected, hf_break(client, LOCK, 0));
-    check_leader_value(hf_error_detail(), part);
+    check_detail(hf_error_detail(), part);
 }
 
 /* Checks a fresh client, and one that opened the file when it was good. */
@@ -225,8 +225,8 @@ static void F28_a_damaged_record_is_refused(void **state) {
         fill_random(b.at + offsetof(hf__head, record), sizeof(hf__record), &seed);
         write_file(p, &b);
         T_HF(HF_PROTOCOL, hf_try_lock(client, LOCK, &hold));
-        check_leader_value(hf_error_detail(), "damaged");
-        check_leader_value(hf_error_detail(), "remove the file");
+        check_detail(hf_error_detail(), "damaged");
+        check_detail(hf_error_detail(), "remove the file");
     }
     hf_close(client);
 }
@@ -239,7 +239,7 @@ static void F28_a_newer_version_is_refused_and_left_alone(void **state) {
     write_file(p, &b);
     hf_client *client = open_client(p);
     check_refused(client, HF_PROTOCOL, "newer version");
-    check_leader_value(hf_error_detail(), "update");
+    check_detail(hf_error_detail(), "update");
     hf_close(client);
     read_file(p, &after);
     assert_int_equal(after.length, b.length);
@@ -255,7 +255,7 @@ static void F50_the_file_of_another_lock_is_refused(void **state) {
     write_file(p, &b);
     hf_client *client = open_client(p);
     check_refused(client, HF_PROTOCOL, "another lock");
-    check_leader_value(hf_error_detail(), "choose another name");
+    check_detail(hf_error_detail(), "choose another name");
     hf_close(client);
 }
 
@@ -446,7 +446,7 @@ static void F28_a_file_whose_removal_does_not_end_is_reported(void **state) {
     T_HF(HF_OK, hf_open(p->url, &(hf_client_options){.outage_ms = 200}, &client));
     T_HF(HF_UNREACHABLE, hf_try_lock(client, LOCK, &none));
     T_HF(HF_UNREACHABLE, hf_acquire(client, LOCK, &(hf_options){.wait_ms = SOON_MS}, &none));
-    check_leader_value(hf_error_detail(), "removed");
+    check_detail(hf_error_detail(), "removed");
     close(all);
     T_HF(HF_OK, hf_try_lock(client, LOCK, &none));
     T_HF(HF_OK, hf_release(none));

@@ -68,7 +68,7 @@ static void check_refuses(hf_result expected, const char *url, const char *part)
     hf_client *client = (hf_client *)(uintptr_t)1;
     T_HF(expected, hf_open(url, NULL, &client));
     assert_null(client);
-    check_leader_value(hf_error_detail(), part);
+    check_detail(hf_error_detail(), part);
 }
 
 static void make_dir(const char *path, mode_t mode) {
@@ -115,7 +115,7 @@ static void F50_a_path_that_is_too_long_is_refused(void **state) {
     hf_client *client = NULL;
     hf_result r = hf_open(url, NULL, &client);
     assert_true(r == HF_UNREACHABLE || r == HF_REFUSED);
-    check_leader_value(hf_error_detail(), "too long");
+    check_detail(hf_error_detail(), "too long");
 }
 
 /* ---- Owners and permissions ------------------------------------------------------------------ */
@@ -129,8 +129,8 @@ static void F27_a_directory_that_others_may_write_is_refused(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(chmod(path, bad[i]), 0);
         check_refuses(HF_REFUSED, url_of(path, ""), "may be written by others");
-        check_leader_value(hf_error_detail(), "yours alone");
-        check_leader_value(hf_error_detail(), path);
+        check_detail(hf_error_detail(), "yours alone");
+        check_detail(hf_error_detail(), path);
     }
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(chmod(path, good[i]), 0);
@@ -144,7 +144,7 @@ static void F27_a_directory_whose_parent_everybody_may_write_is_refused(void **s
     const char *above = path_of(p, "above"), *path = path_of(p, "above/d");
     make_dir(above, 0777);
     check_refuses(HF_REFUSED, url_of(path, ""), "move it away");
-    check_leader_value(hf_error_detail(), path);
+    check_detail(hf_error_detail(), path);
     assert_int_equal(chmod(above, 01777), 0);
     check_opens(url_of(path, ""));
     assert_int_equal(chmod(above, 0775), 0);
@@ -155,7 +155,7 @@ static void F27_a_directory_of_another_user_is_refused(void **state) {
     test_dir *p = *state;
     pretend_user = __real_geteuid() + 1;
     check_refuses(HF_REFUSED, p->url, "belongs to user");
-    check_leader_value(hf_error_detail(), p->directory);
+    check_detail(hf_error_detail(), p->directory);
     pretend_user = 0;
     check_opens(p->url);
     if (__real_geteuid() != 0) return;
@@ -174,7 +174,7 @@ static void F27_the_default_directory_is_checked_too(void **state) {
     pretend_user = 0;
     (void)rmdir("/run/lock/holdfast-2000000011");
     assert_int_equal(r, HF_REFUSED);
-    check_leader_value(hf_error_detail(), "holdfast-2000000011 belongs to user");
+    check_detail(hf_error_detail(), "holdfast-2000000011 belongs to user");
 }
 
 /* ---- The default directory ------------------------------------------------------------------- */
@@ -258,7 +258,7 @@ static int check_no_two_holders(void *arg) {
         assert_int_equal(free_one->taken, HF_OK);
         if (confined->taken != HF_REFUSED)
             t_fail("view %d: there is a second holder: %s", i / 2, hf_result_name(confined->taken));
-        check_leader_value(confined->said, DEFAULT);
+        check_detail(confined->said, DEFAULT);
         end_default(second, b);
         end_default(first, a);
         t_shared_free(confined, sizeof *confined);
@@ -284,10 +284,10 @@ static void B13_processes_of_a_user_share_one_default_directory(void **state) {
 /* The message says why, and what to do. */
 static void check_advice(const default_user *it, const char *why) {
     assert_int_equal(it->opened, HF_REFUSED);
-    check_leader_value(it->said, DEFAULT);
-    check_leader_value(it->said, why);
-    check_leader_value(it->said, "HOLDFAST_URL=file:///");
-    check_leader_value(it->said, "-S");
+    check_detail(it->said, DEFAULT);
+    check_detail(it->said, why);
+    check_detail(it->said, "HOLDFAST_URL=file:///");
+    check_detail(it->said, "-S");
     assert_int_equal(access("/var/tmp/holdfast-12346", F_OK), -1);
 }
 
@@ -430,9 +430,9 @@ static void F31_a_shared_filesystem_is_refused_unless_it_is_allowed(void **state
         pretend_type = filesystems[i].type;
         if (filesystems[i].name) {
             check_refuses(HF_REFUSED, p->url, filesystems[i].name);
-            check_leader_value(hf_error_detail(), p->directory);
-            check_leader_value(hf_error_detail(), "redis://");
-            check_leader_value(hf_error_detail(), "network=allow");
+            check_detail(hf_error_detail(), p->directory);
+            check_detail(hf_error_detail(), "redis://");
+            check_detail(hf_error_detail(), "network=allow");
         } else {
             check_opens(p->url);
         }
@@ -464,8 +464,8 @@ static int use_unwritable_directories(void *arg) {
     assert_int_equal(chmod(p->directory, 0500), 0);
     T_HF(HF_OK, hf_open(p->url, NULL, &client));
     T_HF(HF_REFUSED, hf_try_lock(client, LOCK, &hold));
-    check_leader_value(hf_error_detail(), p->directory);
-    check_leader_value(hf_error_detail(), "Permission denied");
+    check_detail(hf_error_detail(), p->directory);
+    check_detail(hf_error_detail(), "Permission denied");
     T_HF(HF_REFUSED, hf_acquire(client, LOCK, &(hf_options){.wait_ms = SOON_MS}, &hold));
     T_HF(HF_OK, hf_inspect(client, LOCK, &info));
     assert_int_equal(info->held, 0);

@@ -429,7 +429,7 @@ static void F03_a_process_stopped_with_the_entry_lock_costs_nobody_a_hold(void *
     actor_begin(stopped, &q);
     UNTIL(is_stopped(actor_pid(stopped)));
     assert_true(t_queue_holder(lock_path(p, LOCK)) != 0);
-    check_leader_value(IS(HF_UNREACHABLE, TRIES(other, READ_)).detail, "stopped");
+    check_detail(IS(HF_UNREACHABLE, TRIES(other, READ_)).detail, "stopped");
     t_sleep_ms(2000); /* longer than a lease */
     assert_true(actor_holds(holder));
     actor_signal(stopped, SIGCONT);
@@ -448,7 +448,7 @@ static void F03_a_process_stopped_while_it_creates_the_kinds_table_is_no_holder(
     actor_begin(stopped, &q);
     UNTIL(is_stopped(actor_pid(stopped)));
     assert_true(t_queue_holder(lock_path(p, LOCK)) != 0);
-    check_leader_value(IS(HF_UNREACHABLE, TRIES(other, READ_)).detail, "stopped");
+    check_detail(IS(HF_UNREACHABLE, TRIES(other, READ_)).detail, "stopped");
     IS(HF_UNREACHABLE, TRIES(other, 0));
     actor_signal(stopped, SIGCONT);
     IS(HF_OK, actor_end(stopped));
@@ -706,7 +706,7 @@ static void B26_a_stopped_reader_obeys_when_it_continues(void **state) {
     actor_signal(reader, SIGSTOP);
     actor_result got = IS(HF_UNKNOWN_OUTCOME, DO(breaker, do_break));
     snprintf(pid, sizeof pid, "process %d", (int)actor_pid(reader));
-    check_leader_value(got.detail, pid);
+    check_detail(got.detail, pid);
     assert_false(actor_ended(next));
     actor_signal(reader, SIGCONT);
     GETS(next);
@@ -976,7 +976,7 @@ static void F45_a_full_table_is_reported(void **state) {
     TAKES(a, .kind = HF_PERMITS, .capacity = 2 * HF__SLOTS_MAX);
     actor_result got = IS(HF_NOMEM, DO(a, do_fill));
     assert_int_equal(got.number, HF__SLOTS_MAX - 1);
-    check_leader_value(got.detail, "1024");
+    check_detail(got.detail, "1024");
     IS(HF_BUSY, TRIES(other, 0));
     IS(HF_NOMEM, TRIES(other, WAIT));
     actor_kill(a);

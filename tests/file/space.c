@@ -193,8 +193,8 @@ static int hold_all(void *arg) {
     }
     T_HF(HF_REFUSED, r);
     assert_true(count > PAGES / 2);
-    check_leader_value(hf_error_detail(), "No space left on device");
-    check_leader_value(hf_error_detail(), "HOLDFAST_URL=file:///");
+    check_detail(hf_error_detail(), "No space left on device");
+    check_detail(hf_error_detail(), "HOLDFAST_URL=file:///");
     for (int i = 0; i < count; i++) assert_true(hf_held(held[i]));
     T_HF(HF_OK, hf_release(held[0]));
     UNTIL(hf_try_lock(client, "another", &hold) == HF_OK);
