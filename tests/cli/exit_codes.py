@@ -113,7 +113,7 @@ class ExitCodes(kit.Case):
                 self.assertSays(result, reason)
                 self.assertFree()
 
-    def test_69_suggests_what_was_meant(self):
+    def test_69_suggests_a_correction(self):
         for words, hint in ((["no-such-command-anywhere"], r"\$PATH"),
                             (["echo a; echo b"], "use -c"),
                             (["./none"], "directory$"), (["-n"], "options go before NAME")):

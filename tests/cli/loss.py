@@ -168,7 +168,7 @@ class Loss(Losing, kit.Case):
     def test_F25_a_key_deleted_by_hand(self):
         self.check_sudden(lambda: self.redis.command("DEL", self.redis.key(self.name)))
 
-    def test_F25_the_next_holder_is_left_alone(self):
+    def test_F25_the_next_holder_is_not_affected(self):
         """The old holder neither renews nor releases the lock of the new one."""
         job = self.start_beating("--lease", "1s", "--grace", "0")
         self.redis.command("DEL", self.redis.key(self.name))

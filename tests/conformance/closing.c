@@ -38,7 +38,7 @@ static void check_closed(hf_hold *hold, uint64_t token, int fd) {
     CF_IS(HF_CLOSED, hf_release(hold));
 }
 
-static void F47_close_releases_what_is_held(cf *f) {
+static void F47_close_releases_all_holds(cf *f) {
     enum { HOLDS = 3 };
     cf_lost *lost = cf_new(f, sizeof *lost);
     const hf_options with_on_lost = {.on_lost = cf_on_lost, .arg = lost};
@@ -129,7 +129,7 @@ static void F47_close_racing_a_grant_leaves_nothing_held(cf *f) {
 
 const cf_case cf_closing[] = {
     CF_CASE(F47_close_ends_every_wait),
-    CF_CASE(F47_close_releases_what_is_held),
+    CF_CASE(F47_close_releases_all_holds),
     CF_CASE(F47_close_serves_waiters_of_other_clients),
     CF_CASE(F47_a_handle_dropped_after_close_is_only_freed),
     CF_CASE(F47_close_of_nothing),

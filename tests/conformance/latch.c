@@ -231,7 +231,7 @@ static void B31_a_close_ends_waits(cf *f) {
 }
 
 /* A wait for a latch blocks nothing else in its client. */
-static void B31_a_wait_leaves_the_rest_of_its_client_alone(cf *f) {
+static void B31_a_wait_does_not_block_the_rest_of_its_client(cf *f) {
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, 1));
     latch_waiter *w = begin_wait(f, f->a, f->name, &FOREVER);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
@@ -377,7 +377,7 @@ const cf_case cf_latch[] = {
     CF_CASE_NEEDS(B31_a_wait_ends_with_its_time, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B31_a_wait_is_cancelled, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B31_a_close_ends_waits, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B31_a_wait_leaves_the_rest_of_its_client_alone, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_a_wait_does_not_block_the_rest_of_its_client, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B31_a_client_without_threads_waits_too, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B31_setting_it_again_begins_a_new_round, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B31_a_missed_round_releases_its_waiters, CF_LATCH_LEADER),

@@ -57,7 +57,7 @@ static void F01_a_server_stopped_for_a_lease_grants_no_lock(void **state) {
     check_not_acquired(*state, stall_server);
 }
 
-static void F01_a_wait_goes_on_after_a_grant_that_came_too_late(void **state) {
+static void F01_a_wait_continues_after_a_grant_that_came_too_late(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
     hf_hold *hold = attempt_end(granted_late(b, client, stall_requests, SOON_MS), HF_OK);
@@ -204,7 +204,7 @@ static void F30_a_slow_script_lets_nobody_in_beside_a_holder(void **state) {
 static const struct CMUnitTest tests[] = {
     FAULT_TEST(F01_a_grant_answered_after_its_lease_is_no_lock_and_is_released),
     FAULT_TEST(F01_a_server_stopped_for_a_lease_grants_no_lock),
-    FAULT_TEST(F01_a_wait_goes_on_after_a_grant_that_came_too_late),
+    FAULT_TEST(F01_a_wait_continues_after_a_grant_that_came_too_late),
     FAULT_TEST(F01_an_answer_after_the_lease_does_not_affect_the_next_holder),
     FAULT_TEST(F01_deadlines_count_from_before_the_request_was_sent),
     FAULT_TEST(F10_a_margin_is_kept_for_clocks_that_drift),

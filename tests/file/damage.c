@@ -231,7 +231,7 @@ static void F28_a_damaged_record_is_refused(void **state) {
     hf_close(client);
 }
 
-static void F28_a_newer_version_is_refused_and_left_alone(void **state) {
+static void F28_a_newer_version_is_refused_and_left_unchanged(void **state) {
     test_dir *p = *state;
     file_bytes b, after;
     make_file(p, &b);
@@ -485,7 +485,7 @@ static const struct CMUnitTest tests[] = {
     FILE_TEST(F28_no_changed_byte_lets_two_in),
     FILE_TEST(F28_random_bytes_are_refused),
     FILE_TEST(F28_a_damaged_record_is_refused),
-    FILE_TEST(F28_a_newer_version_is_refused_and_left_alone),
+    FILE_TEST(F28_a_newer_version_is_refused_and_left_unchanged),
     FILE_TEST(F50_the_file_of_another_lock_is_refused),
     FILE_TEST(F39_unterminated_texts_are_not_read_past_their_field),
     FILE_TEST(F28_a_path_that_is_not_a_regular_file_is_refused),

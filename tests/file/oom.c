@@ -163,7 +163,7 @@ static void wait_until_timeout(void *arg) {
 }
 
 /* A break that returns HF_OK has ended the hold. */
-static void look_and_break(void *arg) {
+static void inspect_and_break(void *arg) {
     oom_trial *t = arg;
     hf_info *info = NULL;
     hf_client *client = try_open(t);
@@ -319,7 +319,7 @@ static void F14_a_call_that_fails_once_in_an_upgrade_loses_nothing(void **state)
 
 static t_inject_fn *const scenarios[] = {open_and_close,      acquire_and_release,
                                          reenter_and_extend,  wait_and_release,
-                                         wait_until_timeout,  look_and_break,
+                                         wait_until_timeout,  inspect_and_break,
                                          close_while_holding, upgrade_and_downgrade,
                                          count_a_latch,       try_lead};
 
@@ -345,7 +345,7 @@ static const uint32_t pairs[][2] = {
 static bool depends_on_kinds(t_inject_fn *scenario, size_t pair) {
     if (scenario == open_and_close || scenario == upgrade_and_downgrade) return pair == 0;
     if (scenario == wait_and_release || scenario == wait_until_timeout) return true;
-    return scenario == look_and_break ? pair % 2 == 0 : pair < 2;
+    return scenario == inspect_and_break ? pair % 2 == 0 : pair < 2;
 }
 
 static void run_scenario(test_dir *p, each_fn *each, t_inject_fn *scenario) {
@@ -406,8 +406,8 @@ static void F45_files_while_upgrading(void **state) {
     run_scenario(*state, t_files_each, upgrade_and_downgrade);
 }
 
-static void F45_files_while_looking_and_breaking(void **state) {
-    run_scenario(*state, t_files_each, look_and_break);
+static void F45_files_while_inspecting_and_breaking(void **state) {
+    run_scenario(*state, t_files_each, inspect_and_break);
 }
 
 static void F45_files_while_counting_and_leading(void **state) {
@@ -428,7 +428,7 @@ static const struct CMUnitTest tests[] = {
     TEST(F45_files_while_acquiring),
     TEST(F45_files_while_waiting),
     TEST(F45_files_while_upgrading),
-    TEST(F45_files_while_looking_and_breaking),
+    TEST(F45_files_while_inspecting_and_breaking),
     TEST(F45_files_while_counting_and_leading),
     TEST(F45_files_while_renewing),
     TEST(F14_a_call_that_fails_once_in_a_renewal_loses_nothing),

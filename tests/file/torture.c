@@ -265,14 +265,15 @@ static void kill_worker(torture *t, worker_slot *c, uint64_t *rand) {
     start_worker(t, c, rand);
 }
 
-static void go_on(worker_slot *c) {
+static void resume_worker(worker_slot *c) {
     t_proc_kill(c->proc, SIGCONT);
     c->stopped_until = 0;
 }
 
 static void wake_up(worker_slot *cells) {
     for (int i = 0; i < WORKERS; i++)
-        if (cells[i].stopped_until && t_now_ms() >= cells[i].stopped_until) go_on(&cells[i]);
+        if (cells[i].stopped_until && t_now_ms() >= cells[i].stopped_until)
+            resume_worker(&cells[i]);
 }
 
 static void torment_worker(torture *t, worker_slot *c, uint64_t *rand) {
@@ -289,7 +290,7 @@ static void torment_worker(torture *t, worker_slot *c, uint64_t *rand) {
 static void end_workers(torture *t, worker_slot *cells) {
     atomic_store(&t->over, 1);
     for (int i = 0; i < WORKERS; i++)
-        if (cells[i].stopped_until) go_on(&cells[i]);
+        if (cells[i].stopped_until) resume_worker(&cells[i]);
     int failed = 0;
     for (int i = 0; i < WORKERS; i++) failed += t_proc_wait(cells[i].proc, STUCK_MS) != 0;
     assert_int_equal(failed, 0);

@@ -354,7 +354,7 @@ struct async {
     hf_hold *hold;
 };
 
-static void tell_async(hf_result result, hf_hold *hold, void *arg) {
+static void store_result(hf_result result, hf_hold *hold, void *arg) {
     struct async *a = arg;
     a->result = result;
     a->hold = hold;
@@ -367,7 +367,7 @@ static void test_F49_one_slow_login_refuses_no_lease_of_an_async_call(void **sta
     struct async a = {.hold = NULL};
     hf_client *client = log_in_slowly(&far, NULL);
     const hf_options options = {.wait_ms = 10000, .lease_ms = SLOW_LEASE_MS};
-    T_HF(HF_OK, hf_acquire_async(client, "once", &options, tell_async, &a));
+    T_HF(HF_OK, hf_acquire_async(client, "once", &options, store_result, &a));
     T_WAIT_UNTIL(atomic_load(&a.done), WATCHDOG_MS);
     T_HF(HF_OK, a.result);
     T_HF(HF_OK, hf_release(a.hold));

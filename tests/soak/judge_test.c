@@ -23,12 +23,12 @@ static judge_verdict judge_growth(double step, double factor, double slack) {
     return v;
 }
 
-static void test_what_warms_up_and_swings_is_flat(void **state) {
+static void test_a_figure_that_warms_up_and_swings_is_flat(void **state) {
     (void)state;
     assert_true(judge_growth(0, 1, 5).flat);
 }
 
-static void test_what_grows_slowly_is_not(void **state) {
+static void test_a_figure_that_grows_slowly_is_not_flat(void **state) {
     (void)state;
     assert_false(judge_growth(0.2, 1.01, 5).flat);
     assert_true(judge_growth(-0.2, 1, 0).flat);
@@ -84,7 +84,7 @@ static bool find_overlap(uint32_t first, int64_t ms, uint32_t second) {
     return met;
 }
 
-static void test_who_excludes_whom(void **state) {
+static void test_which_kinds_exclude_each_other(void **state) {
     (void)state;
     assert_true(find_overlap(HF_MUTEX, 60000, HF_MUTEX));
     assert_true(find_overlap(HF_READ, 60000, HF_WRITE));
@@ -158,11 +158,11 @@ static void test_tokens(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_warms_up_and_swings_is_flat),
-        cmocka_unit_test(test_what_grows_slowly_is_not),
+        cmocka_unit_test(test_a_figure_that_warms_up_and_swings_is_flat),
+        cmocka_unit_test(test_a_figure_that_grows_slowly_is_not_flat),
         cmocka_unit_test(test_a_few_wild_samples_do_not_matter),
         cmocka_unit_test(test_a_run_that_is_too_short_is_not_flat),
-        cmocka_unit_test_setup_teardown(test_who_excludes_whom, open_book, close_book),
+        cmocka_unit_test_setup_teardown(test_which_kinds_exclude_each_other, open_book, close_book),
         cmocka_unit_test_setup_teardown(test_a_stay_past_its_deadline_is_not_inside, open_book,
                                         close_book),
         cmocka_unit_test_setup_teardown(test_a_stay_that_left_or_died_is_not_inside, open_book,

@@ -139,7 +139,7 @@ static void print_minute(soak *s, fault_injector *d, const samples *m, int64_t n
            atomic_load(&s->violations));
 }
 
-static void go_on(soak *s, fault_injector *d, samples *m) {
+static void run_soak(soak *s, fault_injector *d, samples *m) {
     int64_t end_ms = d->began_ms + (int64_t)(hours * 3600000), minute = 1;
     int64_t sample_ms = d->began_ms, deed_ms = d->began_ms + CALM_MS;
     print_header();
@@ -262,7 +262,7 @@ static void nothing_goes_wrong_or_grows(void **state) {
     samples_begin(&m, open_in_folder("samples.csv"), directory);
     start_servers(s, &d, directory);
     d.began_ms = t_now_ms();
-    go_on(s, &d, &m);
+    run_soak(s, &d, &m);
     double seconds = (double)(t_now_ms() - d.began_ms) / 1000;
     end_workers(s, &d);
     print_counts(s, &d, seconds);

@@ -47,7 +47,7 @@ static void test_B6_a_wait_without_an_answer_ends_in_time(void **state) {
     kit_wait_fini(&w);
 }
 
-static void test_busy_is_retried_when_the_answer_says(void **state) {
+static void test_busy_is_retried_at_the_time_in_the_answer(void **state) {
     core_stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, HF_FOREVER, 1000);
@@ -813,7 +813,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_B6_a_wait_ends_exactly_in_time),
         TEST(test_B6_a_wait_without_an_answer_ends_in_time),
-        TEST(test_busy_is_retried_when_the_answer_says),
+        TEST(test_busy_is_retried_at_the_time_in_the_answer),
         TEST(test_a_try_is_answered_at_once),
         TEST(test_waiters_are_served_in_order_one_at_a_time),
         TEST(test_a_final_answer_ends_the_wait),

@@ -87,7 +87,7 @@ static void test_the_newest_is_trusted(void **state) {
     assert_int_equal(f->s.primary.port, 7);
 }
 
-static void test_a_majority_can_start_anew(void **state) {
+static void test_a_majority_can_start_again(void **state) {
     sentinel_fixture *f = *state;
     sentinel_says(f, 0, 9, 4);
     sentinel_says(f, 1, 0, 5);
@@ -169,7 +169,7 @@ static void test_roles(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_it_asks_for_epoch_and_address), TEST(test_the_newest_is_trusted),
-        TEST(test_a_majority_can_start_anew),     TEST(test_invalid_answers),
+        TEST(test_a_majority_can_start_again),    TEST(test_invalid_answers),
         TEST(test_a_failover_message_is_noticed), TEST(test_roles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,7 +136,7 @@ static void assert_completed(struct session_fixture *f, const hf__op *op, hf_res
 
 /* ---- Login ---- */
 
-static void test_login_is_time_alone(void **state) {
+static void test_login_sends_only_time(void **state) {
     struct session_fixture *f = *state;
     begin_session(f);
     assert_int_equal(f->s.state, HF__LOGIN);
@@ -165,7 +165,7 @@ static void test_login_with_all(void **state) {
     assert_int_equal(f->s.state, HF__READY);
 }
 
-static void test_login_with_password_alone(void **state) {
+static void test_login_with_password_only(void **state) {
     struct session_fixture *f = *state;
     T_HF(HF_OK, hf__session_begin(&f->s, "p w", NOW));
     assert_sent(f, "*2\r\n$4\r\nAUTH\r\n$3\r\np w\r\n*1\r\n$4\r\nTIME\r\n");
@@ -864,9 +864,9 @@ static void test_a_multi_acquire_needs_its_own_answer(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_login_is_time_alone),
+        TEST(test_login_sends_only_time),
         TEST(test_login_with_all),
-        TEST(test_login_with_password_alone),
+        TEST(test_login_with_password_only),
         TEST(test_login_refused),
         TEST(test_login_expects_ok_before_the_time),
         TEST(test_half_an_answer_does_not_outlive_its_connection),
