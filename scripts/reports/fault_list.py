@@ -175,7 +175,7 @@ NOT_THROUGH = {
     "sentinel": {
         r"fault_connect: F21_a_name_that_changes.*":
             "the URL has the names and addresses of the Sentinels there",
-        r"fault_errors: F27_(a_release|a_wait_rides|renewals_that_are_refused_go_on|the_errors).*":
+        r"fault_errors: F27_(a_release|a_wait_survives|renewals_that_are_refused_are|the_errors).*":
             "`READONLY` makes a client ask the Sentinels for another primary, as it should: F32",
         r"fault_messages: F53.*": "the scripted server has no `ROLE`",
         r"fault_rights: F55_(a_release_that_is_refused|the_user_of_the_doc).*":
@@ -189,13 +189,13 @@ NOT_THROUGH = {
         r"fault_closing: F42_a_child_closes.*": "it counts connections to the server's own port",
     },
     "cluster": {
-        r"fault_(closing|connect|crowd|line|loop|messages|replicas|rights): .*":
+        r"fault_(closing|connect|crowd|loop|messages|queue|replicas|rights): .*":
             "clients of a cluster subscribe by name, on other channels; a cluster has one "
             "database, and other errors",
         r"fault_latch: (F19|F25_a_latch_set|F27|F47).*":
             "the same: it waits until a client subscribes",
         r"fault_many_names: .*": "names are in several slots there, and are acquired one by one",
-        r"fault_errors: F27_(a_loading|a_release_that_is|a_wait_rides|renewals|the_errors).*":
+        r"fault_errors: F27_(a_loading|a_release_that_is|a_wait_survives|renewals|the_errors).*":
             "`REPLICAOF` is refused there",
         r"fault_server_clock: F11.*": "the same",
     },

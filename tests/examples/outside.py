@@ -102,7 +102,7 @@ class Jobs(Case):
         for command in commands:
             self.run_example(shlex.split(command))
 
-    def test_the_page_for_those_who_come_from_something_else(self):
+    def test_the_page_about_switching_from_other_tools(self):
         page = (ROOT / "docs" / "COMING-FROM.md").read_text()
         self.script("cmd")
         lines = re.findall(r"^    (holdfast run .*)", page, re.M)
