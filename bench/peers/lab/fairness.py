@@ -140,7 +140,8 @@ def wait_text(row, seconds):
     whole_window = row.longest_wait >= 0.999 * seconds * 1e9
     if whole_window:
         return f"{seconds:g} s or more"
-    return f"{row.longest_wait / 1e9:.2f} s" if row.longest_wait >= 1e9 else duration(row.longest_wait)
+    seconds_waited = row.longest_wait / 1e9
+    return f"{seconds_waited:.2f} s" if seconds_waited >= 1 else duration(row.longest_wait)
 
 
 def report(found, failed, overlaps, about):
