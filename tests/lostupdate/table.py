@@ -44,9 +44,9 @@ def table(rows):
           "| updates acknowledged without tokens | of these lost " \
           "| acknowledged with tokens | of these lost | refused | holds that overlapped |"
     yield "|---|---|---|---|---|---|---|---|---|---|"
-    for row in [*rows, total(rows)]:
-        cells = [PLACES[row["place"]] if "place" in row else "all", row["stops"], row["holds"], row["lost_holds"],
-                 row["open_acknowledged"],
+    named = [(PLACES[row["place"]], row) for row in rows]
+    for name, row in [*named, ("all", total(rows))]:
+        cells = [name, row["stops"], row["holds"], row["lost_holds"], row["open_acknowledged"],
                  f"**{percent(row['open_lost'], row['open_acknowledged'])}**",
                  row["fenced_acknowledged"], f"**{row['fenced_lost']}**", row["refused"],
                  f"**{row['overlaps']}**"]
