@@ -27,7 +27,7 @@ deps: ## install the packages that all targets need (Debian, Ubuntu)
 	@scripts/deps
 
 run: ## demo: several processes contend for one lock; ARGS="-S URL" for another store
-	@test -x build/release/cli/holdfast || echo "building, which takes a minute the first time"
+	@test -x build/release/cli/holdfast || echo "Building; the first build takes about a minute."
 	@$(MAKE) --no-print-directory build
 	@examples/contend $(ARGS)
 

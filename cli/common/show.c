@@ -132,7 +132,7 @@ void show_remaining(char *text, size_t size, const hf_info *info, const store *s
     else if (in_files && info->remaining_ms > LONG_MS)
         snprintf(text, size, "as long as its holder runs");
     else
-        snprintf(text, size, "%s, unless it is renewed",
+        snprintf(text, size, "%s of its lease; a renewal extends it",
                  duration_text(info->remaining_ms, duration));
 }
 

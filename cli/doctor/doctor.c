@@ -141,9 +141,9 @@ static void examine_store(findings *all, const store *s, const hf__url *url) {
     case HF__SCHEME_QUORUM:
     case HF__SCHEME_QUORUM_TLS: doctor_quorum(all, url); break;
     default:
-        findings_add(all, LEVEL_NOTE, "reach", "The servers are not checked one by one.",
-                     "Run doctor on each of them with a redis:// URL.",
-                     "the store has several servers");
+        findings_add(all, LEVEL_NOTE, "reach", "Only acquiring and releasing a lock is checked.",
+                     "Run doctor on each server with a redis:// URL.",
+                     "the servers of this store are not examined one by one");
     }
     if (there) check_locks(all, s, url->lease_ms);
 }

@@ -33,9 +33,12 @@ static bool query_node(findings *all, const hf__url *url, quorum_node *n) {
     server_reply reply;
     hf_result r = server_admin_open(url, &admin);
     if (!r) r = server_admin_command(admin, &reply, (const char *[]){"INFO", NULL});
-    if (r)
+    if (r) {
+        bool named = strstr(hf_error_detail(), n->name);
         findings_add(all, LEVEL_WARNING, "node", "A majority of the nodes must answer and vote.",
-                     "Check the node and the network.", "%s: %s", n->name, hf_error_detail());
+                     "Check the node and the network.", "%s%s%s", named ? "" : n->name,
+                     named ? "" : ": ", hf_error_detail());
+    }
     bool answered = !r && reply.type == '$';
     n->up_ms = answered ? parse_uptime_ms(reply.text) : UNKNOWN_MS;
     n->reports_aof = answered && strstr(reply.text, "aof_enabled:");

@@ -64,8 +64,9 @@ static bool info_is(const redis_check *p, const char *name, const char *wanted) 
 static bool read_info(redis_check *p) {
     server_reply reply;
     if (server_admin_command(p->admin, &reply, (const char *[]){"INFO", NULL})) {
-        findings_add(p->all, LEVEL_ERROR, "reach", "Locks would be lost, or could not be acquired.",
-                     NULL, "%s", hf_error_detail());
+        findings_add(p->all, LEVEL_ERROR, "reach",
+                     "No lock can be acquired, and held locks will be lost.", NULL, "%s",
+                     hf_error_detail());
         return false;
     }
     if (reply.type == '$') {
@@ -333,7 +334,7 @@ static bool connect_server(redis_check *p) {
     hf_result r = server_admin_open(p->url, &p->admin);
     if (r) {
         findings_add(p->all, LEVEL_ERROR, "reach",
-                     "No lock can be acquired, and locks that are held will be lost.",
+                     "No lock can be acquired, and held locks will be lost.",
                      r == HF_REFUSED ? NULL : "Check the URL, the server and the network.", "%s",
                      hf_error_detail());
         return false;

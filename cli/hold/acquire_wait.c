@@ -16,7 +16,7 @@ static int fail_acquire(const store *s, const char *name, hf_result r, int confl
     if (r == HF_TIMEOUT)
         return fail(conflict_code, "%s was not free in time; to see who holds it, run: %s", name,
                     status);
-    return fail(exit_code_of(r), "cannot lock %s: %s", name, hf_error_detail());
+    return fail(exit_code_of(r), "cannot lock %s: %s", *name ? name : "''", hf_error_detail());
 }
 
 int acquire_wait(hf_client *client, const store *s, const char *name, const hf_options *options,

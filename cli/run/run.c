@@ -145,7 +145,7 @@ static int fail_not_acquired(const run_state *r, hf_result result) {
     if (result == HF_TIMEOUT)
         return fail(r->args.conflict_code, "%s was not free in time; to see who holds it, run: %s",
                     name, status);
-    return fail(exit_code_of(result), "cannot lock %s: %s", name, hf_error_detail());
+    return fail(exit_code_of(result), "cannot lock %s: %s", *name ? name : "''", hf_error_detail());
 }
 
 /* A signal ended the wait, and must end the process. hf_close gives back a lock that was granted at

@@ -31,6 +31,8 @@
 
 /* ---- Ending the command ---- */
 
+static const char MAX_HOLD_ENDED[] = "--max-hold has ended";
+
 /* Continues the command too, so that it can handle the signal. */
 static void signal_command(supervisor *s, hf__time now) {
     bool signalled = s->ending;
@@ -47,14 +49,15 @@ static bool is_max_over(const supervisor *s, hf__time now) {
 }
 
 static void warn_command(supervisor *s, hf__time now) {
-    char left[DURATION_TEXT];
+    char end[DURATION_TEXT], left[DURATION_TEXT];
     bool max = s->max_over = is_max_over(s, now);
-    s->why = max ? "--max-hold was over" : "the store confirmed no renewal in time";
+    s->why = max ? MAX_HOLD_ENDED : "the store confirmed no renewal in time";
     signal_command(s, now);
-    print_message("%s %s; the command is asked to end now and killed in %s", s->name,
-                  max ? "has reached its --max-hold"
+    duration_text(hf__later(s->options.max_until - now, 0) / HF__MS, end);
+    print_message("%s %s%s; the command is asked to end now and killed in %s", s->name,
+                  max ? "reaches its --max-hold in "
                       : "is about to be lost, because the store confirms no renewal",
-                  duration_text(hf__later(s->kill_at - now, 0) / HF__MS, left));
+                  max ? end : "", duration_text(hf__later(s->kill_at - now, 0) / HF__MS, left));
     s->options.on_lost(s->options.arg, s->why);
 }
 
@@ -62,7 +65,7 @@ static void on_loss(supervisor *s, hf__time now) {
     bool reported = s->ending;
     const char *why = hf_why_lost(s->hold);
     if (!why) why = "its deadline has passed";
-    if (is_max_over(s, now)) why = "--max-hold was over";
+    if (is_max_over(s, now)) why = MAX_HOLD_ENDED;
     s->lost = true;
     if (!s->options.continues) {
         s->kill_at = hf__sooner(s->kill_at, now + s->grace);

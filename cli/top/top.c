@@ -282,9 +282,10 @@ static int show_top(const top_args *a, const store *s) {
         return fail(EXIT_SYSTEM, "out of memory or threads");
     }
     if (!top_screen_begin())
-        code = fail(EXIT_SYSTEM,
-                    "this terminal (TERM=%.40s) cannot be used; holdfast list prints the same once",
-                    getenv("TERM") ? getenv("TERM") : "");
+        code = fail(
+            EXIT_SYSTEM,
+            "this terminal (TERM=%.40s) cannot be used; use holdfast list for a single listing",
+            getenv("TERM") ? getenv("TERM") : "");
     else
         run_top(&t, woken, a->interval_ms);
     top_screen_end();
@@ -303,7 +304,7 @@ int top_main(int argc, char **argv) {
     int code = parse_top_args(&a, argc, argv);
     if (code != ARGS_CONTINUE) return code;
     if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
-        return fail(EXIT_USAGE, "top needs a terminal; holdfast list prints the same once");
+        return fail(EXIT_USAGE, "top needs a terminal; use holdfast list for a single listing");
     code = store_choose(&s, a.store);
     if (!code) code = show_top(&a, &s);
     store_fini(&s);

@@ -478,9 +478,9 @@ static hf_result report_unknown_scheme(const char *text) {
             "redis+sentinel://HOST,HOST/NAME, redis+cluster://HOST,HOST, "
             "redis+quorum://HOST,HOST,HOST, file:, file:///DIRECTORY or memory:");
     return hf__fail(HF_UNSUPPORTED,
-                    "this build does not support the scheme '%.*s:'; it has redis://, rediss://, "
-                    "redis+unix://, redis+sentinel://, rediss+sentinel://, redis+cluster://, "
-                    "rediss+cluster://, redis+quorum://, rediss+quorum://, file: and memory:",
+                    "unknown scheme '%.*s:'; known are redis://, rediss://, redis+unix://, "
+                    "redis+sentinel://, rediss+sentinel://, redis+cluster://, rediss+cluster://, "
+                    "redis+quorum://, rediss+quorum://, file: and memory:",
                     (int)(length > 32 ? 32 : length), text);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waits: how they end without a grant, and what they may have left in the store. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,9 +183,12 @@ static char *make_wait_detail(const hf__wait *w, hf_result result) {
                         "is undone or expires",
                         outage_detail ? ": " : "", outage_detail ? outage_detail : "");
     case HF_TIMEOUT:
-        return hf__line(w->answered_late && !w->entry->known_busy
-                            ? "the store took longer to answer than wait_ms"
-                            : "another held the lock during the whole wait");
+        if (w->answered_late && !w->entry->known_busy)
+            return hf__line("the store took longer to answer than wait_ms");
+        return hf__line("'%.*s' was not granted within %" PRId64
+                        " ms: it was held, or others were first",
+                        (int)w->entry->name_length, w->entry->mapped.key,
+                        (hf__wait_until(w->entry->core, w) - w->started_at) / HF__MS);
     default: return outage_detail ? strdup(outage_detail) : NULL;
     }
 }

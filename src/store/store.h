@@ -6,10 +6,12 @@
  * Rules of a call
  *
  * The core submits operations and fetches them back when they are completed. A store never calls
- * upward. All functions run under the client's mutex, and none except `read_blocking` blocks.
- * `submit` never hands an operation back; only `completed` does. `flush`, `ready` and
- * `read_blocking` do I/O, and unlock the mutex while they do. The store must then make sure that no
- * two threads do the same I/O.
+ * upward. All functions run under the client's mutex, and none except `read_blocking` waits for a
+ * server or another client. Local files may be read under the mutex: the files of `file:`, and for
+ * each new connection the password file, OpenSSL and certificates. `submit` never hands an
+ * operation back; only `completed` does. `flush`, `ready` and `read_blocking` do network I/O, and
+ * unlock the mutex while they do. The store must then make sure that no two threads do the same
+ * I/O.
  *
  * Acquire ids
  *

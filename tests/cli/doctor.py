@@ -127,7 +127,7 @@ class OfFiles(Doctor):
         self.assertLevel("warning", space, r"enough for about 1\d\d more locks")
         self.assertIn("HOLDFAST_URL=file:///", space["change"])
         self.assertLevel("warning", self.small(1, "size=100m,nr_inodes=100")["space"],
-                         "enough for about 9\d more")
+                         r"^9\d inodes free, one for each lock")
         found = self.small(2, "size=5m", (fill % (6 << 20)) + " 2>&- || :")
         self.assertLevel("error", found["space"], "enough for about 0 more")
         self.assertLevel("error", found["locks"], "No space left.*HOLDFAST_URL=file:///")

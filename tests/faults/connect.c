@@ -94,7 +94,7 @@ static void F21_an_unknown_name_is_reported(void **state) {
     hf_client *client = NULL;
     resolve_name_to(NULL, NULL);
     T_HF(HF_UNREACHABLE, hf_open(url_by_name(*state), NULL, &client));
-    check_detail("cannot find the host");
+    check_detail("cannot look up the host name");
     check_detail(NAME);
 }
 

@@ -358,7 +358,7 @@ static bool are_its_keys(const hf__script *s, rm_bytes digits) {
         {"proclaim", "05"},
         {"raise_token", "01"},
         {"renew", "0"},
-        {"hand_over", "0"},
+        {"transfer", "0"},
         {"register_client", "9"},
         {"latch_count_down", "45"},
         {"list", ""},

@@ -134,7 +134,7 @@ SCRIPTS = [
     READERS + FENCE + run("break", "0123", NOW - 5000, LATE),
     HELD_Q + QUEUE + run("inspect", "02"), READERS + run("inspect", "02"),
     PERMITS + run("inspect", "02"),
-    HELD + run("hand_over", "0", f"{B}:1", f"{B}:t1", 30000, LATE, f"{A}:5", NOW - 1000000),
+    HELD + run("transfer", "0", f"{B}:1", f"{B}:t1", 30000, LATE, f"{A}:5", NOW - 1000000),
     run("acquire_all", "01236789", f"{B}:t1", 30000, LATE, 0, NOW, f"{B}:8", "m", f"{B}#9", "r"),
     HELD + FENCE
     + run("acquire_all", "01236789", f"{B}:t1", 30000, LATE, 0, NOW, f"{B}:8", "m", f"{B}#9", "w"),

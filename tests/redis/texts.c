@@ -247,7 +247,7 @@ static void test_bad_urls(void **state) {
     char path[200];
     snprintf(path, sizeof path, "redis+unix:///%0*d", 150, 7);
     check_refused(HF_INVALID, "socket's path", path);
-    check_refused(HF_UNREACHABLE, "cannot find the host", "redis://no.such.host.invalid");
+    check_refused(HF_UNREACHABLE, "cannot look up the host name", "redis://no.such.host.invalid");
     check_refused(HF_UNREACHABLE, "/nonexistent/redis.sock",
                   "redis+unix:///nonexistent/redis.sock");
 }

@@ -138,7 +138,10 @@ def rows(found, seconds):
 def wait_text(row, seconds):
     """A wait that filled the whole window may have been longer."""
     whole_window = row.longest_wait >= 0.999 * seconds * 1e9
-    return f"{seconds:g} s or more" if whole_window else duration(row.longest_wait)
+    if whole_window:
+        return f"{seconds:g} s or more"
+    seconds_waited = row.longest_wait / 1e9
+    return f"{seconds_waited:.2f} s" if seconds_waited >= 1 else duration(row.longest_wait)
 
 
 def report(found, failed, overlaps, about):
@@ -163,11 +166,18 @@ def report(found, failed, overlaps, about):
 # ---- The plot: a dot for each process ----
 
 PART_MOST = 4.0  # times an equal share; dots beyond are drawn at the edge
+TICK_TEXTS = ["0", "1× (equal share)", "2×", "3×", "4× or more"]
 LEFT, RIGHT, TOP, STEP, GAP = 158, WIDTH - 128, 86, 28, 26
 
 
 def part_place(part):
     return LEFT + min(part, PART_MOST) / PART_MOST * (RIGHT - LEFT)
+
+
+def window_text(found, seconds):
+    """When one dot of the plot was measured: "in one of two rounds of 10 s"."""
+    rounds = len({s.round for s in found})
+    return f"for {seconds:g} s" if rounds == 1 else f"in one of {rounds} rounds of {seconds:g} s"
 
 
 def plot(path, found, seconds):
@@ -177,14 +187,13 @@ def plot(path, found, seconds):
     bottom = TOP + STEP * len(drawn) + GAP
     drawing = Drawing(
         bottom + 62, "32 processes want one lock: how often does each of them get it?",
-        "each dot is a process that holds the lock for 1 ms and wants it again at once, "
-        f"for {seconds:g} s")
+        f"each dot is one process {window_text(found, seconds)}; "
+        "it holds the lock for 1 ms and wants it again at once")
     drawing.text(WIDTH - 12, TOP - 14, "longest wait", "end", 12, "#222", "bold")
     for tick in range(int(PART_MOST) + 1):
         x = part_place(tick)
         drawing.line(x, TOP - 6, x, bottom, "#888" if tick == 1 else "#ddd")
-        drawing.text(x, bottom + 18, ["nothing", "equal share"][tick] if tick < 2 else
-                     f"{tick}×" + (" or more" if tick == PART_MOST else ""), "middle")
+        drawing.text(x, bottom + 18, TICK_TEXTS[tick], "middle")
     drawing.text((LEFT + RIGHT) / 2, bottom + 42,
                  "acquisitions of each process, relative to an equal share", "middle", 12, "#555")
     drawing.text(LEFT - 14, TOP - 14, "on one Redis", "end", 12, "#555")

@@ -1426,7 +1426,7 @@ MUTATIONS = [
     ),
     Mutation(
         "export: an old text takes a hold from its adopter",
-        "store/redis/lua/hand_over.lua",
+        "store/redis/lua/transfer.lua",
         "hold[2] ~= ARGV[6] or (id ~= ARGV[5] and id ~= ARGV[1])",
         "hold[2] ~= ARGV[6]",
         ("conformance", "redis", "B34_it_is_adopted_once"),

@@ -246,8 +246,8 @@ static void take_addresses(hf__link *l, hf__time now) {
     hf__resolve_free(l->resolve);
     l->resolve = NULL;
     if (!l->addresses) {
-        fail_link(l, HF_UNREACHABLE, hf__line("cannot find the host of %s: %s", l->where, error),
-                  now);
+        fail_link(l, HF_UNREACHABLE,
+                  hf__line("cannot look up the host name of %s: %s", l->where, error), now);
         return;
     }
     l->address = l->addresses;

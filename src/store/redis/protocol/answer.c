@@ -242,7 +242,7 @@ static hf_result handle_shared_renew_answer(hf__session *s, hf__op *op, bool yes
 static hf_result handle_shared_refusal(hf__session *s, hf__op *op, int64_t status, char **detail) {
     int64_t capacity = 0;
     bool other = status == STATUS_CAPACITY;
-    if (hf__is_hand_over(op) && !other) {
+    if (hf__is_transfer(op) && !other) {
         hf__session_complete(s, op, HF_LOST, false, NULL);
         return HF_OK;
     }
@@ -265,7 +265,7 @@ static hf_result handle_list_answer(hf__session *s, hf__op *op, hf__time now, ch
     bool yes = status == STATUS_YES, late = status == STATUS_LATE;
     if (op->verb == HF__RENEW)
         return handle_shared_renew_answer(s, op, yes, server_us, now, detail);
-    bool third = hf__is_hand_over(op) || op->verb == HF__ACQUIRE || op->verb == HF__BREAK ||
+    bool third = hf__is_transfer(op) || op->verb == HF__ACQUIRE || op->verb == HF__BREAK ||
                  op->verb == HF__RELEASE;
     if (op->next_in_multi) third = late;
     if ((late && !third) || (!late && third && !hf__reply_number(r, 2, &value)))
@@ -277,7 +277,7 @@ static hf_result handle_list_answer(hf__session *s, hf__op *op, hf__time now, ch
         handle_late_answer(s, op, now);
         return HF_OK;
     }
-    if (hf__is_hand_over(op) && !yes) return reject_answer(s, op, detail);
+    if (hf__is_transfer(op) && !yes) return reject_answer(s, op, detail);
     if (op->next_in_multi) return handle_multi_answer(s, op, yes, detail);
     if (op->verb == HF__ACQUIRE) return handle_grant_answer(s, op, value, yes, detail);
     if (op->verb == HF__LIST) {
@@ -285,7 +285,7 @@ static hf_result handle_list_answer(hf__session *s, hf__op *op, hf__time now, ch
             return reject_answer(s, op, detail);
     } else if (op->verb == HF__BREAK)
         op->token = (uint64_t)value;
-    else if (hf__is_hand_over(op))
+    else if (hf__is_transfer(op))
         op->result = HF_OK;
     else if ((yes && !read_holder(op->lock_info, r)) ||
              !read_waiters(op->lock_info, r, yes ? 13 : 3))
@@ -333,7 +333,7 @@ static hf_result handle_latch_leader_answer(hf__session *s, hf__op *op, hf__time
 static hf_result handle_script_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     int type = s->parser.reply.type;
     if (hf__is_latch_or_leader(op)) return handle_latch_leader_answer(s, op, now, detail);
-    bool lists = hf__is_hand_over(op) || op->verb == HF__ACQUIRE ||
+    bool lists = hf__is_transfer(op) || op->verb == HF__ACQUIRE ||
                  (op->verb == HF__RENEW && hf__uses_shared_scripts(op)) || op->verb == HF__BREAK ||
                  op->verb == HF__INSPECT || op->verb == HF__RELEASE || op->verb == HF__LIST;
     if (type == REDIS_REPLY_INTEGER) return handle_number_answer(s, op, now, detail);

@@ -30,8 +30,8 @@ bool hf__uses_shared_scripts(const hf__op *op) {
     return op->kind != HF_MUTEX;
 }
 
-/* A hold goes from one client to another: see hand_over.lua. */
-bool hf__is_hand_over(const hf__op *op) {
+/* A hold goes from one client to another: see transfer.lua. */
+bool hf__is_transfer(const hf__op *op) {
     return op->verb == HF__EXPORT || op->verb == HF__EXTEND_EXPORTED ||
            (op->verb == HF__ACQUIRE && op->exported);
 }
@@ -39,7 +39,7 @@ bool hf__is_hand_over(const hf__op *op) {
 static const hf__script *plain_script_of(const hf__op *op) {
     bool shared = hf__uses_shared_scripts(op);
     if (op->next_in_multi) return &hf__script_acquire_all;
-    if (hf__is_hand_over(op)) return &hf__script_hand_over;
+    if (hf__is_transfer(op)) return &hf__script_transfer;
     switch (op->verb) {
     case HF__ACQUIRE: return shared ? &hf__script_shared_acquire : &hf__script_acquire;
     case HF__RENEW: return shared ? &hf__script_shared_renew : &hf__script_renew;
@@ -80,7 +80,7 @@ static void add_exported(hf__session *s, const hf__op *op) {
 
 /* The client that receives the hold, and the one that gives it. An exported hold belongs to no
    client, but keeps the id of its owner for display. */
-static void add_hand_over(hf__session *s, const hf__op *op) {
+static void add_transfer(hf__session *s, const hf__op *op) {
     if (op->verb == HF__ACQUIRE) {
         add_id(s, op);
         add_owner(s, op);
@@ -215,7 +215,7 @@ static void add_register(hf__session *s, const hf__op *op) {
 
 static int key_count(const hf__op *op) {
     if (op->next_in_multi) return 4 * multi_length(op);
-    if (hf__is_hand_over(op)) return 1;
+    if (hf__is_transfer(op)) return 1;
     switch (op->verb) {
     case HF__ACQUIRE:
     case HF__RELEASE:
@@ -272,8 +272,8 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
         add_multi(s, op, now);
         return;
     }
-    if (hf__is_hand_over(op)) {
-        add_hand_over(s, op);
+    if (hf__is_transfer(op)) {
+        add_transfer(s, op);
         return;
     }
     if (hf__is_latch_or_leader(op))
@@ -306,7 +306,7 @@ static int release_arguments(const hf__op *op, hf__time now) {
 
 static int argument_count(const hf__op *op, hf__time now) {
     if (op->next_in_multi) return 5 + 2 * multi_length(op);
-    if (hf__is_hand_over(op)) return 6;
+    if (hf__is_transfer(op)) return 6;
     switch (op->verb) {
     case HF__ACQUIRE: return acquire_arguments(op);
     case HF__RELEASE: return release_arguments(op, now);

@@ -12,8 +12,8 @@
 /* Any kind but a mutex has an entry of its own for each acquire id. */
 bool hf__uses_shared_scripts(const hf__op *op);
 
-/* A hold goes from one client to another: see hand_over.lua. */
-bool hf__is_hand_over(const hf__op *op);
+/* A hold goes from one client to another: see transfer.lua. */
+bool hf__is_transfer(const hf__op *op);
 
 /* An operation on a latch, or about a leader. */
 bool hf__is_latch_or_leader(const hf__op *op);
