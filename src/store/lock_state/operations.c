@@ -2,7 +2,7 @@
 /* What each operation does to the state of a lock, and its answer. See operations.h. */
 #include "store/lock_state/operations.h"
 
-#include <time.h>
+#include "store/lock_state/token.h"
 
 #define RETRY_MS 20 /* how long a waiter waits before it retries */
 /* The same for a queued waiter that is notified. Well below HF__WAITER_TIMEOUT. */
@@ -23,26 +23,17 @@ static void extend_lease(hf__holder *holder, int64_t lease_ms, hf__time now) {
 
 /* ---- ACQUIRE ---- */
 
-static uint64_t unix_us(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
-
-static uint64_t next_token(hf__lock_state *state, uint64_t now_us, uint64_t above) {
-    uint64_t token = state->last_token + 1;
-    if (token < now_us) token = now_us;
-    if (token <= above) token = above + 1;
-    return state->last_token = token;
+static uint64_t next_token(hf__lock_state *state, const hf__op *op, int64_t unix_us) {
+    return state->last_token = hf__token_next(state->last_token, op->token, unix_us);
 }
 
 static hf__holder *add_grant(hf__lock_state *state, const hf__contender *contender,
                              const hf__op *op) {
     hf__holder *made = hf__lock_state_add_holder(state, contender);
     if (!made) return NULL;
-    uint64_t now_us = unix_us();
-    made->token = next_token(state, now_us, op->token);
-    made->since_unix_ms = (int64_t)(now_us / 1000);
+    int64_t unix_us = hf__unix_us();
+    made->token = next_token(state, op, unix_us);
+    made->since_unix_ms = unix_us / 1000;
     made->count = op->count;
     return made;
 }
@@ -93,7 +84,7 @@ static hf_result upgrade_hold(hf__lock_state *state, const hf__contender *conten
     if (state->holders->next) return wait_in_queue(state, contender, op, now);
     hf__lock_state_dequeue(state, contender);
     holder->contender.kind = HF_WRITE;
-    holder->token = next_token(state, unix_us(), op->token);
+    holder->token = next_token(state, op, hf__unix_us());
     return answer_granted(state, holder, op, now);
 }
 

@@ -4,19 +4,13 @@
 #include "store/memory/latch_leader.h"
 
 #include <stdlib.h>
-#include <time.h>
+
+#include "store/lock_state/token.h"
 
 #define RETRY_MS   20
 #define LATCH_KEEP (INT64_C(25) * 3600 * HF__SEC)
 
 /* ---- Latches ---- */
-
-static uint64_t next_round(uint64_t last) {
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    uint64_t us = (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-    return us > last ? us : last + 1;
-}
 
 static hf_result execute_latch(hf__latch_leader *latch_leader, hf__op *op, hf__time now) {
     hf__latch *l = &latch_leader->latch;
@@ -25,7 +19,7 @@ static hf_result execute_latch(hf__latch_leader *latch_leader, hf__op *op, hf__t
     if (now - latch_leader->latch_used_at > LATCH_KEEP) *l = (hf__latch){0};
     latch_leader->latch_used_at = now;
     if (op->verb == HF__LATCH_SET) {
-        l->round = next_round(l->round);
+        l->round = hf__token_next(l->round, 0, hf__unix_us());
         l->left = count;
     } else if (!l->round) {
         return HF_NOT_HELD;
