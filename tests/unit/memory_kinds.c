@@ -23,9 +23,13 @@ typedef struct kinds_world {
 
 /* ---- Actions --------------------------------------------------------------------------------- */
 
+static void write_client_id(char out[HF__UUID_LENGTH + 1], int index) {
+    snprintf(out, HF__UUID_LENGTH + 1, "00000000-0000-4000-8000-%012u", (unsigned)index % 1000);
+}
+
 static hf__store *open_client(int index) {
     hf__identity who = {.pid = index};
-    snprintf(who.client, sizeof who.client, "client-%d", index);
+    write_client_id(who.client, index);
     hf__store *made = hf__memory_new("kinds", "hf", &who);
     assert_non_null(made);
     return made;
@@ -172,8 +176,8 @@ static void check_queue(kinds_world *w, const int *clients, uint32_t count) {
     hf__lock_info lock_info = inspect_lock(w);
     assert_int_equal(lock_info.waiter_count, count);
     for (uint32_t i = 0; i < count; i++) {
-        char client[16];
-        snprintf(client, sizeof client, "client-%d", clients[i]);
+        char client[HF__UUID_LENGTH + 1];
+        write_client_id(client, clients[i]);
         assert_string_equal(lock_info.waiters[i].client, client);
     }
 }
@@ -242,7 +246,7 @@ static void test_a_dead_reader_expires_while_others_renew(void **state) {
     pass_ms(w, LEASE_MS / 2);
     hf__lock_info lock_info = inspect_lock(w);
     assert_int_equal(lock_info.holders, 1);
-    assert_string_equal(lock_info.identity.client, "client-1");
+    assert_string_equal(lock_info.identity.client, "00000000-0000-4000-8000-000000000001");
     REFUSED(try_acquire(w, 2, 1, HF_WRITE));
     pass_ms(w, LEASE_MS / 2);
     GRANTED(try_acquire(w, 2, 2, HF_WRITE));
@@ -895,7 +899,7 @@ static void test_inspect_reports_the_holders(void **state) {
     assert_int_equal(lock_info.count, 1);
     assert_int_equal(lock_info.remaining_ms, LEASE_MS - 1000);
     assert_string_equal(lock_info.owner, "o3");
-    assert_string_equal(lock_info.identity.client, "client-1");
+    assert_string_equal(lock_info.identity.client, "00000000-0000-4000-8000-000000000001");
 }
 
 static void test_inspect_reports_permits(void **state) {

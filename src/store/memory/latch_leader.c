@@ -34,7 +34,7 @@ static hf_result execute_latch(hf__latch_leader *latch_leader, hf__op *op, hf__t
 /* ---- Leaders ---- */
 
 static hf_result set_leader_value(hf__latch_leader *latch_leader, const hf__lock_state *state,
-                                  const hf__store_client *self, const hf__op *op) {
+                                  hf__client_id self, const hf__op *op) {
     hf__contender contender = {.client = self, .acquire_id = op->acquire_id, .kind = HF_MUTEX};
     const hf__holder *holder = hf__lock_state_find_holder(state, &contender);
     if (!holder || holder->token != op->token) return HF_LOST;
@@ -56,14 +56,13 @@ static hf_result read_leader_value(const hf__latch_leader *latch_leader,
     if (!op->lock_info->held) return HF_NOT_HELD;
     op->lock_info->token = holder->token;
     op->lock_info->remaining_ms = (holder->expires - now) / HF__MS;
-    memcpy(op->lock_info->identity.client, holder->contender.client->uuid,
-           sizeof op->lock_info->identity.client);
+    hf__client_id_to_uuid(holder->contender.client, op->lock_info->identity.client);
     *op->leader_value = *latch_leader->value;
     return HF_OK;
 }
 
 hf_result hf__latch_leader_execute(hf__latch_leader *latch_leader, const hf__lock_state *state,
-                                   const hf__store_client *self, hf__op *op, hf__time now) {
+                                   hf__client_id self, hf__op *op, hf__time now) {
     switch (op->verb) {
     case HF__LATCH_SET:
     case HF__LATCH_COUNT_DOWN:

@@ -636,8 +636,8 @@ MUTATIONS = [
     Mutation(
         "the first waiter does not watch the holders",
         KINDS,
-        "if (it->contender.client != t->self) ids[count++] = client_id_of(t, it->tag);",
-        "if (!it->contender.client) ids[count++] = client_id_of(t, it->tag);",
+        "if (!is_ours(&it->contender, t)) ids[count++] = peer_of(&it->contender);",
+        "if (!t) ids[count++] = peer_of(&it->contender);",
         ("file_kinds", "F46_permits_of_one*"),
     ),
     Mutation(
