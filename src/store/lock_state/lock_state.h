@@ -85,7 +85,7 @@ typedef struct hf__waiter {
     bool can_be_granted; /* as of the last hf__lock_state_mark_grantable */
 } hf__waiter;
 
-/* A lock that is all zero is free. */
+/* A lock that is all zero is free. A state must stay where it is: it points to itself. */
 typedef struct hf__lock_state {
     uint64_t last_token;
     hf__holder *holders;
