@@ -80,6 +80,8 @@ static hf__op take_op(input *in, const hf__lock_state *state, hf__client_id *cli
     op.upgrade = flags & 2;
     op.inherits_position = flags & 4;
     op.owner.logical = flags & 8;
+    op.retried = flags & 32;
+    op.exact_token = flags & 64;
     if (flags & 16) op.token += flags;
     return op;
 }
@@ -102,6 +104,7 @@ static void check_same(const hf__lock_state *live, const hf__lock_state *saved, 
                        const hf__op *b) {
     FUZZ_CHECK(a->result == b->result && a->token == b->token && a->retry_ms == b->retry_ms);
     FUZZ_CHECK(a->queued == b->queued && a->has_waiters == b->has_waiters);
+    FUZZ_CHECK(a->outcome_unknown == b->outcome_unknown);
     FUZZ_CHECK(a->capacity == b->capacity && a->holder_token == b->holder_token);
     FUZZ_CHECK(hf__lock_state_holders_are_valid(live));
     hf__buffer bytes = save_state(live, HF_OK);

@@ -543,6 +543,49 @@ static void test_loading_without_memory_leaves_nothing_behind(void **unused) {
     hf__lock_state_fini(&state);
 }
 
+/* ---- A release that was repeated ------------------------------------------------------------- */
+
+static hf__op repeat_release(hf__lock_state *state, const hf__lock_env *env, uint64_t token) {
+    hf__op op = make_op(HF__RELEASE, 1, HF_MUTEX);
+    op.token = token;
+    op.retried = true;
+    return apply_op(state, env, 1, op);
+}
+
+static void test_a_release_that_is_repeated_is_done_if_no_one_was_granted_since(void **unused) {
+    (void)unused;
+    hf__lock_state state = {0};
+    hf__lock_env env = make_env(1000);
+    uint64_t token = acquire_lock(&state, &env, 1, 1, HF_MUTEX).token;
+    assert_int_equal(repeat_release(&state, &env, token).result, HF_OK); /* the first was lost */
+    save_and_load(&state);
+    assert_int_equal(repeat_release(&state, &env, token).result, HF_OK);
+    assert_int_equal(release_lock(&state, &env, 1, 1, HF_MUTEX), HF_LOST);
+    assert_int_equal(acquire_lock(&state, &env, 2, 1, HF_MUTEX).result, HF_OK);
+    save_and_load(&state);
+    hf__op again = repeat_release(&state, &env, token);
+    assert_int_equal(again.result, HF_LOST);
+    assert_true(again.outcome_unknown);
+    assert_int_equal(state.holders->contender.client.low, 2);
+    hf__lock_state_fini(&state);
+}
+
+static void test_a_release_of_another_token_ends_the_hold_and_is_lost(void **unused) {
+    (void)unused;
+    hf__lock_state state = {0};
+    hf__lock_env env = make_env(1000);
+    hf__op release = make_op(HF__RELEASE, 1, HF_MUTEX);
+    release.exact_token = true;
+    release.token = acquire_lock(&state, &env, 1, 1, HF_MUTEX).token + 1;
+    hf__op done = apply_op(&state, &env, 1, release);
+    assert_int_equal(done.result, HF_LOST);
+    assert_false(done.outcome_unknown);
+    assert_null(state.holders);
+    release.token = acquire_lock(&state, &env, 1, 1, HF_MUTEX).token;
+    assert_int_equal(apply_op(&state, &env, 1, release).result, HF_OK);
+    hf__lock_state_fini(&state);
+}
+
 /* ---- Hand-over ------------------------------------------------------------------------------- */
 
 static hf__lock_env make_handing_env(int64_t ms) {
@@ -781,6 +824,8 @@ static hf__op draw_op(saving_world *w, uint64_t *client, hf__lock_info *lock_inf
         op.kind = draw(w, 4) ? it->contender.kind : HF_READ;
     }
     op.upgrade = false;
+    op.retried = !draw(w, 3);
+    op.exact_token = !draw(w, 3);
     op.token = draw_token(w, it ? &it->contender : NULL);
     return op;
 }
@@ -793,6 +838,7 @@ static void check_same_answer(const hf__op *a, const hf__op *b) {
     assert_int_equal(a->capacity, b->capacity);
     assert_int_equal(a->queued, b->queued);
     assert_int_equal(a->has_waiters, b->has_waiters);
+    assert_int_equal(a->outcome_unknown, b->outcome_unknown);
 }
 
 static void check_same_effects(const hf__lock_state *a, const hf__lock_state *b) {
@@ -949,6 +995,8 @@ int main(void) {
         cmocka_unit_test(test_impossible_holders_and_waiters_are_refused),
         cmocka_unit_test(test_a_contender_occurs_once),
         cmocka_unit_test(test_loading_without_memory_leaves_nothing_behind),
+        cmocka_unit_test(test_a_release_that_is_repeated_is_done_if_no_one_was_granted_since),
+        cmocka_unit_test(test_a_release_of_another_token_ends_the_hold_and_is_lost),
         cmocka_unit_test(test_a_release_hands_over_to_the_first_waiter),
         cmocka_unit_test(test_a_lease_that_ended_is_handed_over_by_any_operation),
         cmocka_unit_test(test_an_upgrade_is_handed_over_under_a_new_token),

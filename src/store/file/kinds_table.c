@@ -478,6 +478,7 @@ hf_result hf__kinds_release(hf__lock *l, hf__local_contender *local, hf__peers *
         drop_local_slots(l, local, peers);
     } else {
         (void)hf__lock_state_release(&t.state, t.self, op);
+        op->outcome_unknown = false; /* this client knows what it held */
         (void)write_back(&t);
         unlock_and_wake(&t);
         free_table(&t);

@@ -154,11 +154,22 @@ hf_result hf__lock_state_renew(hf__lock_state *state, const hf__lock_env *env, h
     return HF_OK;
 }
 
-hf_result hf__lock_state_release(hf__lock_state *state, hf__client_id self, const hf__op *op) {
+/* The release was repeated, and the hold is gone. If nobody was granted the lock since, the first
+   release has ended it, or its lease did: it makes no difference. */
+static hf_result answer_repeated_release(const hf__lock_state *state, hf__op *op) {
+    if (state->last_token == op->token) return HF_OK;
+    op->outcome_unknown = true;
+    return HF_LOST;
+}
+
+hf_result hf__lock_state_release(hf__lock_state *state, hf__client_id self, hf__op *op) {
     hf__contender contender = hf__contender_of_op(self, op);
+    const hf__holder *holder = hf__lock_state_find_holder(state, &contender);
+    bool is_other = op->exact_token && holder && holder->token != op->token;
     bool held = hf__lock_state_end_holds_of(state, &contender);
     hf__lock_state_dequeue(state, &contender);
-    return held ? HF_OK : HF_LOST;
+    if (!held && op->retried) return answer_repeated_release(state, op);
+    return held && !is_other ? HF_OK : HF_LOST;
 }
 
 hf_result hf__lock_state_break(hf__lock_state *state, const hf__lock_env *env, hf__op *op) {

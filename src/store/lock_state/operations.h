@@ -14,6 +14,9 @@
 /* The contender that an operation is about. */
 hf__contender hf__contender_of_op(hf__client_id self, const hf__op *op);
 
+/* Not here, because no store that uses the state needs them yet: EXPORT, EXTEND_EXPORTED and
+   ACQUIRE with `exported`, RAISE_TOKEN, chains, `next_acquire`, tombstones. */
+
 /* Expire, execute ACQUIRE, RENEW, RELEASE, BREAK or INSPECT, then hand over if the store does so,
    and mark the waiters that can be granted. Any other verb: HF_UNSUPPORTED. */
 hf_result hf__lock_state_apply(hf__lock_state *state, const hf__lock_env *env, hf__client_id self,
@@ -25,7 +28,7 @@ hf_result hf__lock_state_acquire(hf__lock_state *state, const hf__lock_env *env,
                                  hf__op *op);
 hf_result hf__lock_state_renew(hf__lock_state *state, const hf__lock_env *env, hf__client_id self,
                                hf__op *op);
-hf_result hf__lock_state_release(hf__lock_state *state, hf__client_id self, const hf__op *op);
+hf_result hf__lock_state_release(hf__lock_state *state, hf__client_id self, hf__op *op);
 hf_result hf__lock_state_break(hf__lock_state *state, const hf__lock_env *env, hf__op *op);
 void hf__lock_state_inspect(const hf__lock_state *state, const hf__lock_env *env,
                             hf__lock_info *lock_info);

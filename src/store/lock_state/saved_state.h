@@ -17,6 +17,14 @@
  * Nothing is answered or notified before the bytes are written. Equal states have equal bytes. So
  * if the bytes have not changed, nothing needs to be written.
  *
+ * If the outcome of a write is unknown, and the engine then has the bytes that were to be written,
+ * the write took place. Otherwise begin again: an ACQUIRE or RENEW that is executed twice acts
+ * once, and a RELEASE is then `retried`. Effects of the first write may go unnoticed; waiters find
+ * out when they repeat their acquire.
+ *
+ * A write that arrives late does no harm, because the version has changed. So there are no
+ * tombstones.
+ *
  * A lock that is not in use still needs its last token. The store may delete the bytes only when no
  * client can hold a higher token than the next one: see hf__token_next.
  */

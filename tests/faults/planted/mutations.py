@@ -1800,4 +1800,18 @@ MUTATIONS = [
         "last + 1",
         ("unit_lock_state", "*above_the_last*"),
     ),
+    Mutation(
+        "lock state: a repeated release is done whoever was granted since",
+        OPERATIONS,
+        "if (state->last_token == op->token) return HF_OK;",
+        "if (op->token) return HF_OK;",
+        ("unit_lock_state", "*repeated_is_done_if*"),
+    ),
+    Mutation(
+        "lock state: a release of another token is done",
+        OPERATIONS,
+        "return held && !is_other ? HF_OK",
+        "return held ? HF_OK",
+        ("unit_lock_state", "*another_token*"),
+    ),
 ]
