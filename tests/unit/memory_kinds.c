@@ -450,6 +450,28 @@ static void test_leaving_the_space_ends_waits_and_holds(void **state) {
     GRANTED(join_queue(w, 4, 1, HF_WRITE));
 }
 
+/* The client is woken: it need not wait until its retry is due. */
+static bool is_woken(kinds_world *w, int client) {
+    struct pollfd fds[HF__STORE_FDS];
+    hf__store *store = w->clients[client];
+    int count = store->table->pollset(store, fds, true);
+    bool woken = poll(fds, (nfds_t)count, 0) > 0;
+    if (woken) store->table->ready(store, fds, count, NULL);
+    return woken;
+}
+
+static void test_leaving_the_space_wakes_the_next_waiter(void **state) {
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 1, 1, HF_WRITE));
+    QUEUED(join_queue(w, 2, 1, HF_READ));
+    QUEUED(join_queue(w, 3, 1, HF_MUTEX));
+    assert_false(is_woken(w, 2));
+    close_client(w, 1);
+    assert_true(is_woken(w, 2));
+    assert_false(is_woken(w, 2)); /* once */
+    assert_false(is_woken(w, 3));
+}
+
 static void test_a_try_neither_takes_nor_loses_a_position(void **state) {
     kinds_world *w = *state;
     GRANTED(try_acquire(w, 0, 1, HF_WRITE));
@@ -948,6 +970,7 @@ int main(void) {
         TEST(test_a_position_is_lost_after_a_second_without_retry),
         TEST(test_a_release_gives_up_the_position),
         TEST(test_leaving_the_space_ends_waits_and_holds),
+        TEST(test_leaving_the_space_wakes_the_next_waiter),
         TEST(test_a_try_neither_takes_nor_loses_a_position),
         TEST(test_a_try_passes_readers_that_fit_with_it),
         TEST(test_a_waiter_retries_when_a_lease_ends),

@@ -1814,4 +1814,11 @@ MUTATIONS = [
         "return held ? HF_OK",
         ("unit_lock_state", "*another_token*"),
     ),
+    Mutation(
+        "a client that leaves its space wakes no waiter",
+        "store/memory/memory.c",
+        "        hf__lock_state_mark_grantable(state, &env);\n",
+        "",
+        ("unit_memory_kinds", "*leaving_the_space_wakes*"),
+    ),
 ]
