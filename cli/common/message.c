@@ -27,7 +27,7 @@ verbosity get_verbosity(void) {
 const char *message_word(char *out, size_t size, const char *word) {
     char *shown = strstr(word, "://") ? hf__url_shown(word) : NULL;
     if (strstr(word, "://")) word = shown ? shown : HF__URL_HIDDEN;
-    hf__text_tame(out, size, word, strlen(word));
+    hf__text_sanitize(out, size, word, strlen(word));
     free(shown);
     return out;
 }
@@ -41,7 +41,7 @@ __attribute__((format(printf, 1, 0))) static void write_line(const char *format,
     vsnprintf(text, sizeof text, format, args);
     size_t length = sizeof prefix - 1;
     memcpy(line, prefix, length);
-    hf__text_tame(line + length, sizeof text, text, strlen(text));
+    hf__text_sanitize(line + length, sizeof text, text, strlen(text));
     length += strlen(line + length);
     line[length++] = '\n';
     while (write(STDERR_FILENO, line, length) < 0 && errno == EINTR) continue;

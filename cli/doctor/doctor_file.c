@@ -83,7 +83,7 @@ static void check_files(findings *all, const char *path) {
     closedir(dir);
     bool many = count > MANY_FILES;
     findings_add(all, many ? LEVEL_NOTE : LEVEL_OK, "files",
-                 many ? "They do no harm, but finding one takes longer." : NULL,
+                 many ? "Many files do no harm, but finding one takes longer." : NULL,
                  many ? "Use fewer names, or a shorter keep= in the URL." : NULL,
                  "%" PRIu64 " files of locks and clients", count);
 }

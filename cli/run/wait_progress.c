@@ -17,7 +17,7 @@
 #include "common/message.h"
 #include "common/show.h"
 
-#define EVERY_MS 1000 /* also before the first line: shorter waits show none */
+#define EVERY_MS 1000 /* also before the first line, so shorter waits show nothing */
 #define COUNTED  (120 * HF__SEC)
 #define LINE     512
 
@@ -35,7 +35,7 @@ static int64_t count_ahead(const hf_info *info) {
     return -1;
 }
 
-hf_info *wait_progress_look(const wait_progress *w, const char **name, int64_t *ahead) {
+hf_info *wait_progress_inspect(const wait_progress *w, const char **name, int64_t *ahead) {
     hf_info *info;
     for (int i = 0; i < w->name_count; i++) {
         if (hf_inspect(w->client, w->names[i], &info) != HF_OK) return NULL;
@@ -71,7 +71,7 @@ static void compose_line(const wait_progress *w, char text[LINE], hf__time now) 
     char who[LINE / 2], duration[DURATION_TEXT], position[48] = "";
     const char *name = w->names[0];
     int64_t ahead = -1;
-    hf_info *info = wait_progress_look(w, &name, &ahead);
+    hf_info *info = wait_progress_inspect(w, &name, &ahead);
     if (info && info->held)
         format_holder(who, sizeof who, info);
     else
@@ -98,7 +98,7 @@ static void draw_line(wait_progress *w) {
     compose_line(w, text, hf__now());
     pid_t front = tcgetpgrp(STDERR_FILENO);
     if (front >= 0 && front != getpgrp()) return;
-    hf__text_tame(tame, sizeof tame, text, strlen(text));
+    hf__text_sanitize(tame, sizeof tame, text, strlen(text));
     show_cut(cut, sizeof cut, tame, line_width());
     snprintf(out, sizeof out, "\r%s\033[K", cut);
     write_terminal(out);

@@ -39,7 +39,7 @@ const char *hf_error_detail(void) {
 __attribute__((format(printf, 2, 0))) static void format_line(char *out, const char *format,
                                                               va_list args) {
     vsnprintf(out, HF__DETAIL_MAX, format, args);
-    hf__text_tame(out, HF__DETAIL_MAX, out, strlen(out));
+    hf__text_sanitize(out, HF__DETAIL_MAX, out, strlen(out));
 }
 
 hf_result hf__fail(hf_result result, const char *format, ...) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* The end of a set, after its ']'; NULL: not a set. The first byte of a set may be ']' itself. */
-static const char *set_end(const char *set) {
+static const char *find_set_end(const char *set) {
     const char *at = set + 1;
     if (*at == '!' || *at == '^') at++;
     if (*at == ']') at++;
@@ -18,7 +18,7 @@ static unsigned char read_set_member(const char **at) {
     return (unsigned char)*(*at)++;
 }
 
-static bool in_set(const char *set, const char *end, unsigned char c) {
+static bool set_contains(const char *set, const char *end, unsigned char c) {
     const char *at = set + 1;
     bool not = *at == '!' || *at == '^', found = false;
     if (not ) at++;
@@ -35,15 +35,15 @@ static bool in_set(const char *set, const char *end, unsigned char c) {
 
 /* Match one byte with the start of the pattern. Returns the rest of the pattern; NULL: no match. */
 static const char *match_one(const char *pattern, char c) {
-    const char *end = *pattern == '[' ? set_end(pattern) : NULL;
-    if (end) return in_set(pattern, end, (unsigned char)c) ? end : NULL;
+    const char *end = *pattern == '[' ? find_set_end(pattern) : NULL;
+    if (end) return set_contains(pattern, end, (unsigned char)c) ? end : NULL;
     if (*pattern == '?') return pattern + 1;
     if (*pattern == '\\' && pattern[1]) pattern++;
     return *pattern == c ? pattern + 1 : NULL;
 }
 
-/* After a mismatch the text after the last star is tried one byte later. Earlier stars need no
-   second try. */
+/* After a mismatch, the last star takes one byte more, and matching resumes behind it. Earlier
+   stars need no second try. */
 bool hf__glob(const char *pattern, const char *text) {
     const char *star = NULL, *from = NULL;
     while (*text) {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* FNV-1a over seed and key, with a final step so that the low bits depend on all input. */
-static uint64_t hash_of(uint64_t seed, const char *key, size_t length) {
+static uint64_t hash_key(uint64_t seed, const char *key, size_t length) {
     uint64_t h = UINT64_C(14695981039346656037) ^ seed;
     for (size_t i = 0; i < length; i++) h = (h ^ (unsigned char)key[i]) * UINT64_C(1099511628211);
     h ^= h >> 32;
@@ -26,7 +26,7 @@ void hf__map_fini(hf__map *m) {
 }
 
 hf__mapped *hf__map_find(const hf__map *m, const char *key, size_t length) {
-    uint64_t h = hash_of(m->seed, key, length);
+    uint64_t h = hash_key(m->seed, key, length);
     hf__mapped *item = m->table[h & (m->size - 1)];
     while (item && !(item->hash == h && item->length == length && !memcmp(item->key, key, length)))
         item = item->next;
@@ -51,7 +51,7 @@ static void resize_table(hf__map *m, size_t size) {
 
 void hf__map_add(hf__map *m, hf__mapped *item) {
     if (m->count >= m->size) resize_table(m, m->size * 2);
-    item->hash = hash_of(m->seed, item->key, item->length);
+    item->hash = hash_key(m->seed, item->key, item->length);
     hf__mapped **slot = &m->table[item->hash & (m->size - 1)];
     item->next = *slot;
     *slot = item;

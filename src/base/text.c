@@ -43,7 +43,7 @@ bool hf__is_control(uint32_t code) {
 }
 
 /* The output is never ahead of the input, so `to` may be `from`. */
-void hf__text_tame(char *to, size_t size, const char *from, size_t length) {
+void hf__text_sanitize(char *to, size_t size, const char *from, size_t length) {
     size_t used = 0;
     uint32_t code = 0;
     for (size_t i = 0, n; i < length; i += n) {

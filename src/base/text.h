@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copying text into a fixed buffer: truncated if necessary, always terminated, NULL is "". And
- * making foreign text safe to show: names, labels, hosts, programs, error texts of servers.
+ * Copies text into a fixed buffer: truncated if necessary, always terminated; NULL counts as "".
+ * Also makes foreign text safe to show: names, labels, hosts, programs, error texts of servers.
  */
 #ifndef HF_BASE_TEXT_H
 #define HF_BASE_TEXT_H
@@ -14,7 +14,7 @@ void hf__text_copy(char *to, size_t size, const char *from);
 
 /* The same for text of a given length, made safe for a terminal or a log: control characters become
    spaces, bytes of invalid UTF-8 become '?'. `to` may be `from`. */
-void hf__text_tame(char *to, size_t size, const char *from, size_t length);
+void hf__text_sanitize(char *to, size_t size, const char *from, size_t length);
 
 /* Characters that control a terminal, break a line or change its direction: C0, DEL, C1, U+2028 to
    U+202E, U+2066 to U+2069. */

@@ -94,7 +94,7 @@ static const struct option {
 
 /* ---- Helpers ---- */
 
-static int hex_digit(char c) {
+static int parse_hex_digit(char c) {
     if (c >= '0' && c <= '9') return c - '0';
     if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     if (c >= 'A' && c <= 'F') return c - 'A' + 10;
@@ -110,8 +110,8 @@ static hf_result decode_percent(const char *what, const char *text, size_t lengt
             *to++ = text[i];
             continue;
         }
-        int high = i + 1 < length ? hex_digit(text[i + 1]) : -1;
-        int low = i + 2 < length ? hex_digit(text[i + 2]) : -1;
+        int high = i + 1 < length ? parse_hex_digit(text[i + 1]) : -1;
+        int low = i + 2 < length ? parse_hex_digit(text[i + 2]) : -1;
         if (high < 0 || low < 0 || (high | low) == 0) {
             free(copy);
             return hf__fail(HF_INVALID,
@@ -158,8 +158,9 @@ static bool parse_number(const char *text, int64_t max, int32_t *out) {
 /* ---- Options ---- */
 
 /* An option without '=', or one that follows a credential, may be the rest of a password that
-   contains '&'. Such an option is not quoted. */
-static hf_result unknown_option(const hf__url *url, const char *name, size_t length, bool quoted) {
+   contains '&'. The error text does not quote such an option. */
+static hf_result report_unknown_option(const hf__url *url, const char *name, size_t length,
+                                       bool quoted) {
     char known[512] = "";
     size_t used = 0;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
@@ -234,7 +235,7 @@ static hf_result parse_option(hf__url *url, const char *text, size_t length, boo
     size_t name = equals ? (size_t)(equals - text) : length;
     const struct option *o = find_option(text, length);
     if (!o || !(o->on & 1 << url->scheme))
-        return unknown_option(url, text, name, o || (equals && !*after_secret));
+        return report_unknown_option(url, text, name, o || (equals && !*after_secret));
     if (!equals) return hf__fail(HF_INVALID, "%s in the URL needs a value: %s=…", o->name, o->name);
     *after_secret |= o->type == CREDENTIAL;
     char *value = NULL;
@@ -318,7 +319,7 @@ static hf_result parse_hosts(hf__url *url, char *text, const char *what, int32_t
     return HF_OK;
 }
 
-static bool on_quorum(const hf__url *url) {
+static bool is_quorum_url(const hf__url *url) {
     return ON_QUORUM & 1 << url->scheme;
 }
 
@@ -350,7 +351,8 @@ static hf_result parse_redis(hf__url *url, char *text) {
     if (slash) *slash = '\0';
     char *at = strrchr(text, '@'), *host = at ? at + 1 : text;
     hf_result r = at ? parse_user(url, text, (size_t)(at - text)) : HF_OK;
-    if (!r) r = on_quorum(url) ? parse_nodes(url, host) : parse_host(host, &url->host, &url->port);
+    if (!r)
+        r = is_quorum_url(url) ? parse_nodes(url, host) : parse_host(host, &url->host, &url->port);
     if (!r && slash && slash[1] && !parse_number(slash + 1, DB_MAX, &url->db))
         r = hf__fail(HF_INVALID,
                      "after the host the URL may name a database from 0 to %d, as in "
@@ -467,7 +469,7 @@ static hf_result parse_copy(hf__url *url, char *copy, size_t scheme_length) {
     return r ? r : check_url(url);
 }
 
-static hf_result unknown_scheme(const char *text) {
+static hf_result report_unknown_scheme(const char *text) {
     size_t length = strcspn(text, ":/?@");
     if (strncmp(text + length, "://", 3) != 0) /* localhost:6379, redis:host, a bare name */
         return hf__fail(
@@ -498,7 +500,7 @@ hf_result hf__url_parse(hf__url *url, const char *text) {
         free(copy);
         return r;
     }
-    return unknown_scheme(text);
+    return report_unknown_scheme(text);
 }
 
 void hf__url_fini(hf__url *url) {
@@ -569,7 +571,7 @@ static void drop_user(char *url) {
 }
 
 /* A malformed URL may have its password anywhere. */
-static char *only_scheme(const char *text) {
+static char *show_only_scheme(const char *text) {
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
         size_t n = strlen(schemes[i].prefix);
         if (strncmp(text, schemes[i].prefix, n) != 0) continue;
@@ -587,7 +589,7 @@ char *hf__url_shown(const char *text) {
     hf_result r = hf__url_parse(&url, text);
     hf__url_fini(&url);
     if (r == HF_NOMEM) return NULL;
-    if (r) return only_scheme(text);
+    if (r) return show_only_scheme(text);
     char *shown = strdup(text);
     if (!shown) return NULL;
     drop_user(shown);

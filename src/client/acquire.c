@@ -7,7 +7,7 @@
 #include "client/hold.h"
 #include "client/options.h"
 
-static hf_result permits_check(const hf_options *o) {
+static hf_result check_permits(const hf_options *o) {
     if (o->kind != HF_PERMITS && (o->permits || o->capacity))
         return hf__fail(HF_INVALID, "only HF_PERMITS has permits and a capacity: leave both 0");
     if (o->kind != HF_PERMITS) return HF_OK;
@@ -20,14 +20,14 @@ static hf_result permits_check(const hf_options *o) {
     return HF_OK;
 }
 
-static hf_result kind_check(const hf_client *c, const hf_options *o) {
+static hf_result check_kind(const hf_client *c, const hf_options *o) {
     if (o->kind > HF_PERMITS)
         return hf__fail(HF_UNSUPPORTED, "this version does not know kind %u", o->kind);
     if (o->kind != HF_MUTEX && !c->store->has_kinds)
         return hf__fail(HF_UNSUPPORTED, "this store supports only the kind HF_MUTEX%s",
                         c->store->no_kinds_reason ? c->store->no_kinds_reason
                                                   : "; Redis supports all kinds");
-    return permits_check(o);
+    return check_permits(o);
 }
 
 int64_t hf__lease_of(const hf_client *c, const hf_options *o) {
@@ -35,7 +35,7 @@ int64_t hf__lease_of(const hf_client *c, const hf_options *o) {
 }
 
 hf_result hf__acquire_check(hf_client *c, const hf_options *o) {
-    hf_result kind = kind_check(c, o);
+    hf_result kind = check_kind(c, o);
     if (kind) return kind;
     if (o->flags & ~(uint32_t)(HF_NO_RENEW | HF_NOT_REENTRANT | HF_FRESH_OWNER))
         return hf__fail(HF_UNSUPPORTED, "flags 0x%x contain a flag that this version does not know",
@@ -100,8 +100,8 @@ void hf__acquire_undo(hf_client *c, hf__wait *w) {
     hf__ownership_unref(w->ownership);
 }
 
-static hf_result acquire_waiting(hf_client *c, const char *name, size_t length, const hf_options *o,
-                                 hf__wait *w) {
+static hf_result acquire_and_wait(hf_client *c, const char *name, size_t length,
+                                  const hf_options *o, hf__wait *w) {
     if (o->cancel && atomic_load(&o->cancel->fired)) {
         c->core.stats.refused++;
         return hf__fail(HF_CANCELLED, "the cancel was fired before the call began");
@@ -109,7 +109,7 @@ static hf_result acquire_waiting(hf_client *c, const char *name, size_t length, 
     hf_result r = hf__acquire_prepare(c, w, o);
     if (r) return r;
     hf__time now = hf__now();
-    /* An exported hold had no owner until now. */
+    /* An exported hold has no owner, so it gets a new one. */
     hf__acquire_fill(w, c, o, w->exported ? hf__owner_fresh() : hf__owner_of(o), now);
     hf__core_acquire(&c->core, w, name, length, now);
     hf__awaited how = hf__await(c, &w->call, hf__wait_until(&c->core, w), o->cancel);
@@ -126,7 +126,7 @@ hf_result hf__acquire(hf_client *c, const char *name, size_t length, hf_options 
     if (!r) r = hf__lease_fits(c, hf__lease_of(c, o), &o->wait_ms, o->cancel);
     if (r) return r;
     hf__wait w = {.exported = exported};
-    r = acquire_waiting(c, name, length, o, &w);
+    r = acquire_and_wait(c, name, length, o, &w);
     if (r == HF_OK) {
         *hold = w.hold;
         return r;

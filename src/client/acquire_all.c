@@ -23,7 +23,7 @@ typedef struct request_list {
 
 /* ---- Requests ---- */
 
-static int by_name(const void *a, const void *b) {
+static int compare_by_name(const void *a, const void *b) {
     const request_item *x = a, *y = b;
     int order = strcmp(x->request.name, y->request.name);
     return order ? order : (int)x->index - (int)y->index;
@@ -46,11 +46,12 @@ static hf_result copy_requests(request_list *w, const hf_request *requests, size
         if (each->request.kind == HF_PERMITS && !each->request.permits) each->request.permits = 1;
     }
     w->count = (unsigned)count;
-    qsort(w->at, count, sizeof w->at[0], by_name);
+    qsort(w->at, count, sizeof w->at[0], compare_by_name);
     return HF_OK;
 }
 
-/* A name that is requested twice: permits add up; of other kinds the stronger one is acquired. */
+/* A name is requested twice: permits are added; of two other kinds, the stronger one is
+   acquired. */
 static hf_result merge_request(hf_request *into, const hf_request *more) {
     into->flags |= more->flags;
     if (into->kind == HF_PERMITS && more->kind == HF_PERMITS) {
@@ -62,7 +63,7 @@ static hf_result merge_request(hf_request *into, const hf_request *more) {
         into->kind = more->kind;
     } else if (!hf__kind_covers(into->kind, more->kind)) {
         return hf__fail(HF_INVALID,
-                        "%s is requested twice, as kinds of which neither includes the other",
+                        "%s is requested twice, as two kinds that do not include each other",
                         into->name);
     }
     return HF_OK;
@@ -84,7 +85,7 @@ static hf_result merge_requests(request_list *w) {
 }
 
 /* The options for one of the names. */
-static hf_options options_of(const hf_options *all, const hf_request *request) {
+static hf_options make_part_options(const hf_options *all, const hf_request *request) {
     hf_options o = *all;
     o.kind = request->kind;
     o.permits = request->permits;
@@ -93,13 +94,13 @@ static hf_options options_of(const hf_options *all, const hf_request *request) {
     return o;
 }
 
-static hf_result check_first(hf_client *c, const request_list *w, unsigned count,
-                             const hf_options *o) {
+static hf_result check_first_requests(hf_client *c, const request_list *w, unsigned count,
+                                      const hf_options *o) {
     for (unsigned i = 0; i < count; i++) {
         if (w->at[i].request.flags & ~(uint32_t)HF_NOT_REENTRANT)
             return hf__fail(HF_UNSUPPORTED, "the only flag of a request is HF_NOT_REENTRANT; set "
                                             "other flags in the options, for all names");
-        const hf_options one = options_of(o, &w->at[i].request);
+        const hf_options one = make_part_options(o, &w->at[i].request);
         hf_result r = hf__acquire_check(c, &one);
         if (r) return r;
     }
@@ -111,24 +112,24 @@ static hf_result check_requests(hf_client *c, request_list *w, const hf_options 
     if (o->kind || o->permits || o->capacity)
         return hf__fail(HF_INVALID,
                         "set kind, permits and capacity in each request, not in the options");
-    hf_result r = check_first(c, w, w->count, o);
+    hf_result r = check_first_requests(c, w, w->count, o);
     if (!r) r = merge_requests(w);
-    return r ? r : check_first(c, w, w->parts, o);
+    return r ? r : check_first_requests(c, w, w->parts, o);
 }
 
 /* ---- Preparation ---- */
 
 static hf__bundle *bundle_new(const request_list *w) {
     size_t parts = w->parts * sizeof(hf_hold *), part_of = w->count * sizeof(unsigned);
-    size_t letting_go = sizeof(hf__multi_release) + w->parts * sizeof(hf__call);
-    hf__bundle *b = calloc(1, sizeof *b + parts + letting_go + part_of);
+    size_t release_size = sizeof(hf__multi_release) + w->parts * sizeof(hf__call);
+    hf__bundle *b = calloc(1, sizeof *b + parts + release_size + part_of);
     if (!b) return NULL;
     b->lost_fd = -1;
     b->count = w->parts;
     b->requests = w->count;
     b->parts = (hf_hold **)(b + 1);
     b->multi_release = (hf__multi_release *)(b->parts + w->parts);
-    b->part_of = (unsigned *)((char *)b->multi_release + letting_go);
+    b->part_of = (unsigned *)((char *)b->multi_release + release_size);
     memcpy(b->part_of, w->part_of, part_of);
     return b;
 }
@@ -149,7 +150,7 @@ static hf_result prepare_part(hf_client *c, hf__multi_part *p, hf__bundle *b, un
 
 static void fill_part(hf__multi_part *p, const hf_client *c, const request_item *each,
                       const hf_options *o, hf__owner owner, hf__time now) {
-    hf_options one = options_of(o, &each->request);
+    hf_options one = make_part_options(o, &each->request);
     /* the names that are held first are renewed until all are held */
     one.flags &= ~(uint32_t)HF_NO_RENEW;
     p->name = each->request.name;
@@ -193,7 +194,7 @@ static hf_result wait_for_all(hf_client *c, hf__multi_acquire *t, hf_cancel *can
     return hf__call_result(&t->call);
 }
 
-/* One may have been lost since the last one was granted. */
+/* A part may have been lost since the last part was granted. */
 static hf_result return_hold(hf_client *c, hf_hold *hold) {
     hf__time now = hf__now();
     for (unsigned i = 0; i < hf__parts(hold); i++) {
@@ -224,7 +225,7 @@ static hf_result acquire_all(hf_client *c, const request_list *w, const hf_optio
 }
 
 /* Mutex held before and after. */
-static hf_result acquire_open(hf_client *c, request_list *w, hf_options *o, hf_hold **hold) {
+static hf_result acquire_requests(hf_client *c, request_list *w, hf_options *o, hf_hold **hold) {
     hf_result r = check_requests(c, w, o);
     if (!r) r = hf__lease_fits(c, hf__lease_of(c, o), &o->wait_ms, o->cancel);
     if (r) return r;
@@ -259,7 +260,7 @@ hf_result hf_acquire_all_v(hf_client *c, const hf_request *requests, size_t coun
     r = copy_requests(w, requests, count, request_size);
     if (!r) r = hf__call_begin(c);
     if (!r) {
-        r = acquire_open(c, w, &o, hold);
+        r = acquire_requests(c, w, &o, hold);
         hf__call_end(c);
     }
     free(w);

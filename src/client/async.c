@@ -11,7 +11,7 @@
 #include "client/observe.h"
 #include "client/options.h"
 
-/* Requests per write. One write for each would cost more than it saves; with one write for all,
+/* Requests per write. One write for each request would be too expensive. With one write for all,
    client and server would work in turns instead of in parallel. */
 enum { SEND_BATCH = 16 };
 
@@ -19,7 +19,7 @@ enum { SEND_BATCH = 16 };
 struct hf__async {
     hf__wait wait;
     hf__timer deadline;
-    /* among those in progress; later `next` among those whose callback is due */
+    /* links in the list of calls in progress; later `next` links the calls whose callback is due */
     hf__async *next, *prev;
     hf_acquired_fn *acquired;
     hf_released_fn *released;
@@ -56,7 +56,7 @@ static void unlink_async(hf_client *c, hf__async *a) {
     hf__heap_remove(&c->async_deadlines, &a->deadline);
 }
 
-/* Once the callback runs, the user may free the cancel. So it is no longer watched when the last
+/* Once the callback runs, the user may free the cancel. So the cancel is unwatched when the last
    call that uses it has ended. */
 static void unwatch_cancel(hf_client *c, const hf_cancel *cancel) {
     for (const hf__async *a = c->asyncs; a; a = a->next)
@@ -88,8 +88,8 @@ void hf__async_expire(hf_client *c, hf__time now) {
 }
 
 /* A fired cancel stays readable. It is no longer watched once all calls that use it have been
-   cancelled. One that cannot be removed from the epoll set would be found again and again, so the
-   loop ends, and other threads can get the mutex. */
+   cancelled. If it cannot be removed from the epoll set, the loop ends. Otherwise it would be found
+   forever, and other threads could not get the mutex. */
 void hf__async_cancelled(hf_client *c) {
     struct epoll_event event;
     bool removed = true;
@@ -116,10 +116,10 @@ static hf_result watch_cancel(hf_client *c, hf_cancel *cancel) {
 
 /* ---- Callbacks ---- */
 
-static _Thread_local const hf_client *calling;
+static _Thread_local const hf_client *callback_client;
 
 bool hf__in_callback(const hf_client *c) {
-    return calling == c;
+    return callback_client == c;
 }
 
 static void free_failed(hf_client *c, hf__wait *w) {
@@ -175,8 +175,8 @@ bool hf__callbacks_due(const hf_client *c) {
 
 /* Only those that are due now: callbacks may begin new calls without end. */
 void hf__callbacks_run(hf_client *c) {
-    const hf_client *before = calling;
-    calling = c;
+    const hf_client *before = callback_client;
+    callback_client = c;
     hf__report_lost_run(c);
     hf__observe_run(c);
     hf__async *a = c->callbacks_first;
@@ -188,7 +188,7 @@ void hf__callbacks_run(hf_client *c) {
         a = next;
     }
     pthread_mutex_lock(&c->mutex);
-    calling = before;
+    callback_client = before;
 }
 
 /* ---- Closing ---- */
@@ -230,7 +230,7 @@ void hf__async_forget(hf_client *c) {
  * thread sends it soon.
  */
 static void send_soon(hf_client *c) {
-    if (calling != c || ++c->unsent == SEND_BATCH) {
+    if (callback_client != c || ++c->unsent == SEND_BATCH) {
         hf__run_once(c, NULL);
         return;
     }

@@ -25,7 +25,7 @@
 #define COMMAND_TIMEOUT_MS 5000
 #define OUTAGE_MS          10000
 #define TIMEOUT_MAX_MS     INT64_C(86400000)
-#define MEASURES           3 /* of the round trip, before a lease is refused for it */
+#define MEASURES           3 /* of the round trip, before a lease is refused as too short */
 
 #define STRING(x)  #x
 #define VERSION(x) STRING(x)
@@ -52,8 +52,8 @@ hf_result hf__lease_check(int64_t lease_ms) {
                     lease_ms, HF_LEASE_MIN_MS, HF_LEASE_MAX_MS);
 }
 
-/* Two round trips and the margin would use up such a lease before its grant is known. */
-static bool too_short(const hf_client *c, int64_t lease_ms) {
+/* Two round trips and the margin would use up such a lease before the client knows of the grant. */
+static bool is_too_short(const hf_client *c, int64_t lease_ms) {
     return lease_ms * 1000 / 4 < c->store->round_trip_us;
 }
 
@@ -66,14 +66,14 @@ static hf_result refuse_lease(const hf_client *c, int64_t lease_ms) {
 
 hf_result hf__lease_fits(hf_client *c, int64_t lease_ms, int64_t *wait_ms,
                          const hf_cancel *cancel) {
-    if (!too_short(c, lease_ms)) return HF_OK;
+    if (!is_too_short(c, lease_ms)) return HF_OK;
     const hf__core_config *config = &c->core.config;
     bool forever = *wait_ms == HF_FOREVER;
     int64_t patience_ms = forever || *wait_ms > config->outage_ms ? config->outage_ms : *wait_ms;
     hf__time began = hf__now(), patience = hf__after_ms(began, patience_ms);
     hf__time until = hf__later(patience, hf__after_ms(began, config->command_timeout_ms));
     unsigned measured = 0;
-    while (too_short(c, lease_ms)) {
+    while (is_too_short(c, lease_ms)) {
         if (measured >= MEASURES && hf__now() >= patience) return refuse_lease(c, lease_ms);
         if (!hf__await_round_trip(c, until, cancel)) break;
         measured++;
@@ -83,14 +83,14 @@ hf_result hf__lease_fits(hf_client *c, int64_t lease_ms, int64_t *wait_ms,
         *wait_ms = left_ms > 1 ? left_ms : 1;
     }
     bool in_time = hf__now() < until;
-    return measured && !in_time && too_short(c, lease_ms) ? refuse_lease(c, lease_ms) : HF_OK;
+    return measured && !in_time && is_too_short(c, lease_ms) ? refuse_lease(c, lease_ms) : HF_OK;
 }
 
 hf_result hf__lease_fits_by_now(hf_client *c, int64_t lease_ms) {
-    if (!too_short(c, lease_ms)) return HF_OK;
+    if (!is_too_short(c, lease_ms)) return HF_OK;
     c->store->wants_round_trip = true;
     if (c->store->round_trips < MEASURES) return HF_OK;
-    /* or no thread might ever measure, and it would be refused forever */
+    /* otherwise no thread might ever measure, and the lease would be refused forever */
     (void)hf__background_start(c);
     return refuse_lease(c, lease_ms);
 }
@@ -138,7 +138,8 @@ hf_result hf__call_begin_latch_leader(hf_client *c) {
 }
 
 void hf__call_end(hf_client *c) {
-    /* Waking others uses the client, which hf_close may free once the last call has ended. */
+    /* Waking other threads uses the client, and hf_close may free it once the last call has
+       ended. */
     while (hf__flush_wakeups(c)) continue;
     hf__loop_refresh(c);
     if (!--c->active_calls && c->closed) pthread_cond_broadcast(&c->calls_finished);
@@ -162,20 +163,20 @@ static void fill_identity(hf__identity *who, const char *label) {
     hf__text_copy(who->label, sizeof who->label, label);
 }
 
-static int64_t first_set(int64_t a, int64_t b, int64_t otherwise) {
+static int64_t choose_first_set(int64_t a, int64_t b, int64_t otherwise) {
     return a ? a : b ? b : otherwise;
 }
 
 /* The URL overrides the options, and the options override the defaults. */
 static void merge_options(hf_client *c, const hf_client_options *o) {
     hf__url *u = &c->url;
-    u->lease_ms = first_set(u->lease_ms, o->lease_ms, LEASE_MS);
+    u->lease_ms = choose_first_set(u->lease_ms, o->lease_ms, LEASE_MS);
     u->connect_timeout_ms =
-        first_set(u->connect_timeout_ms, o->connect_timeout_ms, CONNECT_TIMEOUT_MS);
+        choose_first_set(u->connect_timeout_ms, o->connect_timeout_ms, CONNECT_TIMEOUT_MS);
     u->command_timeout_ms =
-        first_set(u->command_timeout_ms, o->command_timeout_ms, COMMAND_TIMEOUT_MS);
-    u->outage_ms = first_set(u->outage_ms, o->outage_ms, OUTAGE_MS);
-    u->rejoin_delay_ms = first_set(u->rejoin_delay_ms, 0, HF__REJOIN_DELAY_MS);
+        choose_first_set(u->command_timeout_ms, o->command_timeout_ms, COMMAND_TIMEOUT_MS);
+    u->outage_ms = choose_first_set(u->outage_ms, o->outage_ms, OUTAGE_MS);
+    u->rejoin_delay_ms = choose_first_set(u->rejoin_delay_ms, 0, HF__REJOIN_DELAY_MS);
 }
 
 /* Each node has its own store, as if it were the only server. */
@@ -205,7 +206,7 @@ static bool is_quorum(const hf__url *u) {
     return u->scheme == HF__SCHEME_QUORUM || u->scheme == HF__SCHEME_QUORUM_TLS;
 }
 
-/* Checked when the client is opened, so that a wrong configuration does not show only in the first
+/* Checked when the client is opened, so that a wrong configuration fails then, and not in the first
    acquire. */
 static hf_result check_quorum_lease(const hf__url *u) {
     char *detail = NULL;
@@ -266,8 +267,8 @@ static void free_all(hf_client *c, bool forked) {
 void hf__client_unref(hf_client *c) {
     if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) return;
     bool forked = c->fork_generation != hf__fork_generation();
-    /* If a thread of the parent was active during the fork, its data may be inconsistent: leave
-       it. */
+    /* If a thread of the parent was active during the fork, the client may be inconsistent: do not
+       free it. */
     if (forked && pthread_mutex_trylock(&c->mutex) != 0) return;
     free_all(c, forked);
 }
@@ -334,7 +335,7 @@ static void end_holds(hf_client *c) {
     if (hf__await(c, &call, until, NULL) != HF__DONE) c->core.close_call = NULL;
 }
 
-/* No other thread is left to run them. */
+/* No other thread is left to run these callbacks. */
 static void run_last_callbacks(hf_client *c) {
     pthread_mutex_lock(&c->mutex);
     while (hf__callbacks_due(c)) hf__callbacks_run(c);
@@ -350,7 +351,7 @@ void hf_close(hf_client *c) {
         hf__watch_close(c);
         end_holds(c);
         hf__unlock(c);
-        /* first: a thread that reads keeps the store from closing its connection in order */
+        /* join first: while a thread reads, the store cannot close its connection cleanly */
         hf__background_join(c);
         pthread_mutex_lock(&c->mutex);
         c->store->table->shut(c->store, hf__now());

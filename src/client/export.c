@@ -19,7 +19,7 @@
 #define START       "hf1:"
 #define ENCODED_MAX (3 * HF_NAME_MAX + 1)
 
-/* For this long after its lease others can see who exported it. */
+/* Others can see who exported a hold for this long after its lease. */
 #define KNOWN_MS INT64_C(86400000)
 
 _Static_assert(sizeof START + HF__UUID_LENGTH + HF__DIGITS + HF__DIGITS + 3 + ENCODED_MAX <=
@@ -56,7 +56,7 @@ static void encode_name(char to[ENCODED_MAX], const char *name, size_t length) {
     *to = '\0';
 }
 
-static int hex_digit(char c) {
+static int parse_hex_digit(char c) {
     const char *hex = "0123456789ABCDEF", *at = c ? strchr(hex, c) : NULL;
     return at ? (int)(at - hex) : -1;
 }
@@ -65,7 +65,7 @@ static bool decode_name(parsed_handle *t, const char *text) {
     for (t->length = 0; *text; text++) {
         int c = (unsigned char)*text;
         if (c == '%') {
-            int high = hex_digit(text[1]), low = high < 0 ? -1 : hex_digit(text[2]);
+            int high = parse_hex_digit(text[1]), low = high < 0 ? -1 : parse_hex_digit(text[2]);
             if (low < 0) return false;
             c = high << 4 | low;
             text += 2;
@@ -112,9 +112,8 @@ static hf_result parse_or_fail(parsed_handle *t, const char *text) {
 
 static hf_result check_store(const hf_client *c) {
     if (c->store->can_export) return HF_OK;
-    return hf__fail(
-        HF_UNSUPPORTED,
-        "in this store a hold ends with its process, and cannot be exported; Redis supports that");
+    return hf__fail(HF_UNSUPPORTED, "in this store a hold ends with its process, and cannot be "
+                                    "exported; Redis can export holds");
 }
 
 /* ---- Exporting ---- */
@@ -195,14 +194,14 @@ hf_result hf_export(hf_hold *hold, char *text, size_t size) {
 
 /* ---- Adopting ---- */
 
-static hf_result adopt_check(const hf_options *o) {
+static hf_result check_adopt_options(const hf_options *o) {
     if (!o->wait_ms && !o->owner && !o->cancel && !o->kind && !o->permits && !o->capacity)
         return HF_OK;
     return hf__fail(HF_INVALID,
                     "hf_adopt supports only lease_ms, max_hold_ms, on_lost, arg and flags");
 }
 
-static hf_result lost_as_not_held(hf_result r) {
+static hf_result explain_lost_export(hf_result r) {
     if (r != HF_LOST) return r;
     return hf__fail(r, "the exported hold no longer exists: it was released, broken or adopted "
                        "before, or its lease expired");
@@ -215,7 +214,7 @@ hf_result hf_adopt_v(hf_client *c, const char *text, const hf_options *options, 
     if (!hold) return hf__fail(HF_INVALID, "hf_adopt needs a pointer for the hold");
     *hold = NULL;
     hf_result r = hf__options_copy("hf_options", &o, sizeof o, options, size);
-    if (!r) r = adopt_check(&o);
+    if (!r) r = check_adopt_options(&o);
     if (!r) r = parse_or_fail(&t, text);
     if (!r) r = hf__call_begin(c);
     if (r) return r;
@@ -223,7 +222,7 @@ hf_result hf_adopt_v(hf_client *c, const char *text, const hf_options *options, 
     r = check_store(c);
     if (!r) r = hf__acquire(c, t.name, t.length, &o, &t.exported, hold);
     hf__call_end(c);
-    return lost_as_not_held(r);
+    return explain_lost_export(r);
 }
 
 hf_result hf_extend_exported(hf_client *c, const char *text, int64_t lease_ms) {
@@ -248,5 +247,5 @@ hf_result hf_extend_exported(hf_client *c, const char *text, int64_t lease_ms) {
                         "the request reached the store too late, and was not executed; try again");
     if (r == HF_UNREACHABLE && exchange.op.outcome_unknown)
         return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not confirm the extension; try again");
-    return lost_as_not_held(r);
+    return explain_lost_export(r);
 }

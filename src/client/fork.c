@@ -5,12 +5,12 @@
 static atomic_uint_fast64_t generation;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void in_child(void) {
+static void count_fork_in_child(void) {
     atomic_fetch_add(&generation, 1);
 }
 
 static void watch_forks(void) {
-    pthread_atfork(NULL, NULL, in_child);
+    pthread_atfork(NULL, NULL, count_fork_in_child);
 }
 
 /* hf_open calls this before there is a client, so every later fork is noticed. */

@@ -33,7 +33,7 @@ hf_hold *hf_ref(hf_hold *hold) {
 }
 
 /* Other threads find an unreleased handle through its ownership. So the last reference is dropped
-   under the mutex, after the release. False: it was not the last one after all. */
+   under the mutex, after the release. False: another reference was added meanwhile. */
 static bool drop_last(hf_client *c, hf_hold *hold) {
     pthread_mutex_lock(&c->mutex);
     bool last = atomic_load(&hold->refs) == 1;
@@ -169,7 +169,7 @@ static hf_result refuse_multi(void) {
                                     "release it, and acquire the kinds you need");
 }
 
-static hf_result upgrade_check(const hf_hold *hold, int64_t wait_ms) {
+static hf_result check_upgrade(const hf_hold *hold, int64_t wait_ms) {
     uint32_t kind = hold->ownership->kind;
     if (wait_ms < 0 && wait_ms != HF_FOREVER)
         return hf__fail(HF_INVALID, "wait_ms %" PRId64 " is negative", wait_ms);
@@ -189,7 +189,7 @@ hf_result hf_upgrade(hf_hold *hold, int64_t wait_ms) {
     hf_client *c = hold->client;
     pthread_mutex_lock(&c->mutex);
     c->active_calls++;
-    hf_result r = upgrade_check(hold, wait_ms);
+    hf_result r = check_upgrade(hold, wait_ms);
     if (!r) r = upgrade_held(c, hold, wait_ms);
     hf__call_end(c);
     return r;
@@ -206,7 +206,7 @@ static hf_result downgrade_held(hf_client *c, hf__ownership *ownership) {
     }
     hf_result r = hf__call_result(&call);
     bool known = r == HF_OK || r == HF_LOST || r == HF_NOT_HELD || r == HF_CLOSED;
-    return known ? r : HF_UNKNOWN_OUTCOME; /* the store is told again later */
+    return known ? r : HF_UNKNOWN_OUTCOME; /* the next RENEW repeats the new kind */
 }
 
 hf_result hf_downgrade(hf_hold *hold) {

@@ -6,7 +6,7 @@
 #include "client/client.h"
 #include "core/multi.h"
 
-/* Makes one hold of several handles; the user has the first one. One allocation. */
+/* Combines several handles into one hold. The user has the first handle. One allocation. */
 typedef struct hf__bundle {
     int lost_fd; /* -1: not requested */
     unsigned count;
@@ -25,7 +25,7 @@ static inline hf_hold *hf__part_at(const hf_hold *hold, unsigned i) {
     return hold->bundle ? hold->bundle->parts[i] : (hf_hold *)hold;
 }
 
-/* Release the hold with all its parts; and stop waiting for that. */
+/* Release the hold with all its parts. And stop waiting for that release. */
 void hf__hold_release(hf_client *client, hf_hold *hold, hf__call *call, hf__time now);
 void hf__hold_release_unwait(hf_client *client, const hf_hold *hold, hf__call *call);
 

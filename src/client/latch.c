@@ -3,10 +3,10 @@
  * Latches.
  *
  * Setting and counting down are one exchange each, repeated under the same acquire id until it is
- * answered. A client changes one latch by one exchange at a time, because the store remembers only
- * the highest id of a client, and treats lower ids as done.
+ * answered. A client sends one change of a latch at a time. The store remembers only the highest id
+ * of a client, and treats lower ids as done.
  *
- * Waiting polls the latch: at the times that the store names, and sooner after a notification.
+ * A wait polls the latch at the times that the store names, and sooner after a notification.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,8 @@ static void leave_turns(hf_client *c, hf__change *me) {
     *link = next;
     while (next && !same_latch(me, next)) next = next->next;
     for (const hf__change *it = c->changes; next && it != next; it = it->next)
-        if (same_latch(it, next)) return; /* `me` stopped waiting: there are others before `next` */
+        /* `me` stopped waiting: other changes come before `next` */
+        if (same_latch(it, next)) return;
     if (next && !next->turn.done) hf__call_finish(&c->core, &next->turn, HF_OK, NULL);
 }
 
@@ -66,7 +67,7 @@ static void pause_for(hf_client *c, hf__time span, hf__time until) {
     (void)hf__await(c, &never, hf__sooner(hf__now() + span, until), NULL);
 }
 
-/* Repeat until it is answered; the acquire id is the same each time. */
+/* Repeat the exchange until it is answered. The acquire id is the same each time. */
 static hf_result exchange_until_answered(hf_client *c, hf__exchange *exchange, hf__time until) {
     bool sent_unanswered = false;
     hf_result r;
@@ -153,7 +154,7 @@ hf_result hf_latch_left(hf_client *c, const char *name, uint32_t *left) {
 
 /* ---- Waiting ---- */
 
-/* The store may have this longer than the wait lasts. */
+/* The store may still use this after the wait has ended. */
 typedef struct latch_request {
     hf__exchange exchange; /* first: see hf__exchange_complete */
     hf__latch latch;
@@ -200,7 +201,7 @@ static hf_result report_time_up(const latch_wait *w) {
     return hf__fail(HF_TIMEOUT, "the latch was not open in time: %u are left", w->left);
 }
 
-static hf_result wait_ended(const latch_wait *w, hf__awaited how) {
+static hf_result report_wait_end(const latch_wait *w, hf__awaited how) {
     if (how == HF__FIRED) return hf__fail(HF_CANCELLED, "the wait was cancelled");
     return report_time_up(w);
 }
@@ -242,7 +243,7 @@ static hf_result get_latch(latch_wait *w) {
     hf__awaited how = hf__await(c, &g->exchange.call, w->until, w->cancel);
     if (how != HF__DONE) {
         g->exchange.abandoned = true;
-        return wait_ended(w, how);
+        return report_wait_end(w, how);
     }
     hf_result r = g->exchange.call.result;
     if (r == HF_OK)
@@ -258,7 +259,7 @@ static hf_result get_latch(latch_wait *w) {
     return r;
 }
 
-static hf_result wait_open(latch_wait *w) {
+static hf_result wait_until_open(latch_wait *w) {
     hf_client *c = w->client;
     for (;;) {
         if (c->closed) return hf__fail_line(HF_CLOSED, NULL);
@@ -266,7 +267,7 @@ static hf_result wait_open(latch_wait *w) {
         if (r != POLL_AGAIN) return r;
         hf__awaited how = hf__watch_wait(c, &w->watch, hf__sooner(w->poll_at, w->until), w->cancel);
         if (how == HF__FIRED || (how == HF__TIME_UP && hf__now() >= w->until))
-            return wait_ended(w, how);
+            return report_wait_end(w, how);
     }
 }
 
@@ -302,7 +303,7 @@ hf_result hf_latch_wait_v(hf_client *c, const char *name, const hf_options *opti
     w.until = w.try_once ? HF__NEVER : hf__after_ms(hf__now(), o.wait_ms);
     hf__watch_begin(c, &w.watch);
     c->core.stats.waiting++;
-    r = wait_open(&w);
+    r = wait_until_open(&w);
     c->core.stats.waiting--;
     hf__watch_end(c, &w.watch);
     hf__call_end(c);

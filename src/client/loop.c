@@ -8,10 +8,10 @@
 
 #include "client/async.h"
 
-/* How often to check, if there is no descriptor to watch the store with. */
+/* How often to check the store, if no descriptor is available to watch it. */
 #define POLL_INTERVAL (10 * HF__MS)
 
-static bool epoll_set(int epoll, int fd, uint32_t events) {
+static bool add_to_epoll(int epoll, int fd, uint32_t events) {
     struct epoll_event event = {.events = events, .data.fd = fd};
     return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
@@ -21,8 +21,8 @@ hf_result hf__loop_init(hf_client *c) {
     c->loop.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     c->loop.armed = HF__NEVER;
     bool made = c->loop.fd >= 0 && c->loop.timer >= 0 &&
-                epoll_set(c->loop.fd, c->loop.timer, EPOLLIN) &&
-                epoll_set(c->loop.fd, c->cancel_epoll, EPOLLIN);
+                add_to_epoll(c->loop.fd, c->loop.timer, EPOLLIN) &&
+                add_to_epoll(c->loop.fd, c->cancel_epoll, EPOLLIN);
     return made ? HF_OK : hf__fail(HF_NOMEM, "no descriptor is available for the event loop");
 }
 
@@ -43,9 +43,9 @@ static void arm_timer(hf_client *c, hf__time due) {
     timerfd_settime(c->loop.timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/* The store's descriptors have changed. They are in an epoll set of their own, which can be removed
-   as a whole. A descriptor that was closed here may still be open in a forked child, and would be
-   reported forever. */
+/* The store's descriptors have changed. They are in an epoll set of their own, which is removed as
+   a whole. A descriptor that was closed here may still be open in a forked child, and epoll would
+   report it forever. */
 static bool watch_store(hf_client *c) {
     struct pollfd fds[HF__STORE_FDS];
     if (c->loop.store >= 0) {
@@ -59,15 +59,15 @@ static bool watch_store(hf_client *c) {
         if (fds[i].fd < 0) continue;
         uint32_t events =
             (fds[i].events & POLLIN ? EPOLLIN : 0u) | (fds[i].events & POLLOUT ? EPOLLOUT : 0u);
-        if (!epoll_set(c->loop.store, fds[i].fd, events)) return false;
+        if (!add_to_epoll(c->loop.store, fds[i].fd, events)) return false;
     }
-    return epoll_set(c->loop.fd, c->loop.store, EPOLLIN);
+    return add_to_epoll(c->loop.fd, c->loop.store, EPOLLIN);
 }
 
 void hf__loop_refresh(hf_client *c) {
     if (c->loop.fd < 0) return;
-    if (c->loop.polls != c->store->pollset_version || !c->loop.watched) {
-        c->loop.polls = c->store->pollset_version;
+    if (c->loop.pollset != c->store->pollset_version || !c->loop.watched) {
+        c->loop.pollset = c->store->pollset_version;
         c->loop.watched = watch_store(c);
     }
     hf__time due = hf__callbacks_due(c) ? 1 : hf__next_due(c);

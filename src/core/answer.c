@@ -8,7 +8,7 @@
 #include "core/entry.h"
 #include "core/lease.h"
 
-/* How far our clock and the store's may drift apart over the times that we send it. */
+/* How far our clock and the store's may drift apart for the times that we send to it. */
 #define DRIFT_MS 200
 
 static const char LOST_STORE[] =
@@ -17,12 +17,12 @@ static const char LOST_STORE[] =
 
 static const char RELEASE_UNKNOWN[] =
     "the store did not answer the release, and since then the lock was granted to another, or has "
-    "expired; it was either released or lost before";
+    "expired; the hold was either released or lost before that";
 
 /* ---- ACQUIRE ---- */
 
-/* It was sent and had no answer: it may have been executed, or may still be. */
-static void acquire_unanswered(hf__entry *e, hf__wait *w) {
+/* It was sent and had no answer: it may have been executed, or may still be executed. */
+static void handle_unanswered_acquire(hf__entry *e, hf__wait *w) {
     const hf__op *op = &e->op;
     e->late_acquire_until = hf__later(e->late_acquire_until, hf__after_ms(op->not_after, DRIFT_MS));
     if (w)
@@ -32,7 +32,7 @@ static void acquire_unanswered(hf__entry *e, hf__wait *w) {
                                     hf__entry_expired_by(e, op->not_after, op->lease_ms));
 }
 
-static void acquire_unreachable(hf__entry *e, hf__time now) {
+static void handle_unreachable_acquire(hf__entry *e, hf__time now) {
     hf__op *op = &e->op;
     hf__entry_set_outage(e, op->detail, now);
     op->detail = NULL;
@@ -41,10 +41,10 @@ static void acquire_unreachable(hf__entry *e, hf__time now) {
 }
 
 /*
- * The store has undone the acquire, and may do so again, or late. So the next try needs a new
- * acquire id. A side entry has only one id: while the release is still to come, all its waits end.
+ * The store has undone this acquire id. It may repeat the undo later, so the next try needs a new
+ * id. A side entry has only one id: if the undo is not confirmed yet, all its waits end.
  */
-static void acquire_rolled_back(hf__entry *e, hf__wait *w, hf__time now) {
+static void handle_rolled_back_acquire(hf__entry *e, hf__wait *w, hf__time now) {
     hf__op *op = &e->op;
     if (op->outcome_unknown)
         hf__entry_add_pending_leave(e, op->acquire_id, hf__entry_expired_by(e, now, op->lease_ms));
@@ -69,9 +69,9 @@ static void enter_early_grant(hf__entry *e, hf__wait *w, hf__time now) {
     hf__entry_enter_notified(e, w, &notification, now);
 }
 
-static void renew_lost(hf__entry *e, hf__time now) {
+static void handle_lost_hold(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
-    /* its ACQUIRE may arrive late, and take the lock again for no one */
+    /* its ACQUIRE may arrive late, and acquire the lock although no caller wants it */
     if (e->late_acquire_until > now)
         hf__entry_add_pending_release(e, ownership->acquire_id,
                                       hf__lease_lapse(e->late_acquire_until, ownership->lease_ms));
@@ -81,16 +81,16 @@ static void renew_lost(hf__entry *e, hf__time now) {
     hf__ownership_lose(ownership, LOST_STORE, now);
 }
 
-static void acquire_answered(hf__entry *e, hf__time now) {
+static void handle_acquire_answer(hf__entry *e, hf__time now) {
     hf__wait *w = e->acquirer;
     hf__op *op = &e->op;
     e->acquirer = NULL;
     if (op->rolled_back)
-        acquire_rolled_back(e, w, now);
+        handle_rolled_back_acquire(e, w, now);
     else if (op->outcome_unknown)
-        acquire_unanswered(e, w);
+        handle_unanswered_acquire(e, w);
     if (op->result == HF_UNREACHABLE) {
-        acquire_unreachable(e, now);
+        handle_unreachable_acquire(e, now);
         return;
     }
     hf__entry_clear_outage(e);
@@ -99,7 +99,7 @@ static void acquire_answered(hf__entry *e, hf__time now) {
     if (op->upgrade && e->ownership && op->result == HF_OK) {
         hf__entry_upgraded(e, w, now);
     } else if (op->upgrade && e->ownership && op->result == HF_LOST) {
-        renew_lost(e, now);
+        handle_lost_hold(e, now);
     } else if (op->upgrade && !w && e->ownership) {
         hf__entry_cancel_upgrade(e);
     } else if (op->result == HF_OK) {
@@ -136,8 +136,8 @@ static void acquire_answered(hf__entry *e, hf__time now) {
     }
 }
 
-/* The answer to a release is also the answer to the ACQUIRE that went along with it. */
-static void next_acquire_answered(hf__entry *e, hf__time now) {
+/* The answer to a release is also the answer to the ACQUIRE that was sent with it. */
+static void handle_next_acquire_answer(hf__entry *e, hf__time now) {
     hf__op *op = &e->op;
     if (!op->next_acquire) return;
     const hf__next_acquire next = *op->next_acquire;
@@ -157,15 +157,15 @@ static void next_acquire_answered(hf__entry *e, hf__time now) {
     op->holder_token = next.holder_token;
     if (op->outcome_unknown &&
         op->result != HF_UNREACHABLE) { /* an answer that could not be parsed */
-        acquire_unanswered(e, e->acquirer);
+        handle_unanswered_acquire(e, e->acquirer);
         e->acquirer = NULL;
         return;
     }
     if (op->result != HF_UNREACHABLE) op->result = next.result;
-    acquire_answered(e, now);
+    handle_acquire_answer(e, now);
 }
 
-/* The notification of a grant may overtake the answer that the wait is queued. */
+/* The notification of a grant may arrive before the answer that the wait is queued. */
 void hf__entry_notify_granted(hf__entry *e, hf__wait *w, const hf__notification *notification,
                               hf__time now) {
     if (w->upgrade) {
@@ -186,7 +186,7 @@ void hf__entry_notify_granted(hf__entry *e, hf__wait *w, const hf__notification 
 /* ---- RENEW ---- */
 
 /* A hold whose renewal failed stays held until its deadline: the store may answer the next try. */
-static void renew_failed(hf__entry *e, hf__time now) {
+static void handle_failed_renewal(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
     hf__op *op = &e->op;
     hf_result r = op->outcome_unknown ? HF_UNKNOWN_OUTCOME : op->result;
@@ -201,7 +201,7 @@ static void renew_failed(hf__entry *e, hf__time now) {
     e->next_try_at = again;
 }
 
-static void renew_confirmed(hf__entry *e, hf__time now) {
+static void handle_confirmed_renewal(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
     hf__op *op = &e->op;
     ownership->renew_tries = 0;
@@ -222,17 +222,17 @@ static void renew_confirmed(hf__entry *e, hf__time now) {
     hf__calls_finish(e->core, &e->extending, HF_OK, NULL);
 }
 
-static void renew_answered(hf__entry *e, hf__time now) {
+static void handle_renew_answer(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
     if (e->op.result == HF_OK || e->op.result == HF_LOST) hf__entry_clear_outage(e);
     if (!ownership || ownership->acquire_id != e->op.acquire_id)
         return; /* released or lost meanwhile */
     if (e->op.result == HF_OK)
-        renew_confirmed(e, now);
+        handle_confirmed_renewal(e, now);
     else if (e->op.result == HF_LOST)
-        renew_lost(e, now);
+        handle_lost_hold(e, now);
     else
-        renew_failed(e, now);
+        handle_failed_renewal(e, now);
 }
 
 /* ---- EXPORT ---- */
@@ -252,7 +252,7 @@ static void finish_export(hf__entry *e, hf__time now) {
 
 /* An EXPORT that is sent twice takes effect once. If its outcome is unknown, it is repeated as long
    as the caller waits. After that a RENEW checks whether the hold is still ours. */
-static void export_answered(hf__entry *e, hf__time now) {
+static void handle_export_answer(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
     hf__op *op = &e->op;
     if (op->result == HF_OK || op->result == HF_LOST) hf__entry_clear_outage(e);
@@ -262,7 +262,7 @@ static void export_answered(hf__entry *e, hf__time now) {
         finish_export(e, now);
     } else if (op->result == HF_LOST) {
         hf__calls_finish(e->core, &e->exporting, HF_LOST, LOST_STORE);
-        renew_lost(e, now);
+        handle_lost_hold(e, now);
     } else if (op->result == HF_UNREACHABLE && op->outcome_unknown) {
         ownership->export_calls = e->exporting; /* there is only one */
         e->exporting = NULL;
@@ -279,7 +279,7 @@ static void export_answered(hf__entry *e, hf__time now) {
 
 /* ---- RELEASE ---- */
 
-static void release_answered(hf__entry *e, hf__time now) {
+static void handle_release_answer(hf__entry *e, hf__time now) {
     hf__op *op = &e->op;
     e->release_unknown |= op->outcome_unknown;
     if (op->result == HF_UNREACHABLE) {
@@ -295,8 +295,8 @@ static void release_answered(hf__entry *e, hf__time now) {
     hf__entry_clear_outage(e);
     hf_result r = op->result;
     bool over = r == HF_OK || r == HF_LOST;
-    /* The first RELEASE may have done it; or the hold was lost before, and another has held it
-       since. */
+    /* The first RELEASE may have released the hold. Or the hold was lost before that, and another
+       client has held the lock since. */
     if (r == HF_LOST && e->release_unknown) r = HF_UNKNOWN_OUTCOME;
     const char *detail = r == HF_LOST              ? LOST_STORE
                          : r == HF_UNKNOWN_OUTCOME ? RELEASE_UNKNOWN
@@ -322,12 +322,12 @@ void hf__entry_complete(hf__entry *e, hf__time now) {
     /* A hold past its deadline is lost, whatever the answer says. */
     hf__entry_expire_ownership(e, now);
     switch (e->op.verb) {
-    case HF__ACQUIRE: acquire_answered(e, now); break;
-    case HF__RENEW: renew_answered(e, now); break;
-    case HF__EXPORT: export_answered(e, now); break;
+    case HF__ACQUIRE: handle_acquire_answer(e, now); break;
+    case HF__RENEW: handle_renew_answer(e, now); break;
+    case HF__EXPORT: handle_export_answer(e, now); break;
     case HF__RELEASE:
-        release_answered(e, now);
-        next_acquire_answered(e, now);
+        handle_release_answer(e, now);
+        handle_next_acquire_answer(e, now);
         break;
     default: break;
     }

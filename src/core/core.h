@@ -22,8 +22,8 @@
  *  2. An acquire id belongs to one wait only. The ids of a name are sent in growing order, so the
  *     store can tell a late command from a current one.
  *  3. Everything a grant needs is allocated before the request is sent, so a grant cannot fail.
- *  4. An ownership is HELD only while its entry points at it. Its deadline counts from before an
- *     operation was sent that the store then confirmed.
+ *  4. An ownership is HELD only while its entry points at it. Its deadline counts from just before
+ *     the send of an operation that the store has confirmed.
  *  5. An acquire id that may hold the lock in the store, without an ownership here, is the entry's
  *     pending release. It stays so until the store confirms its release, or the lease has surely
  *     expired.
@@ -66,7 +66,7 @@ typedef enum hf__state { HF__HELD, HF__RELEASED, HF__LOST, HF__ENDED } hf__state
 typedef struct hf__ownership {
     atomic_uint refs; /* one per handle, one of the entry, one while in core->lost */
 
-    /* read without the mutex, and also in signal handlers */
+    /* these are read without the mutex, and also in signal handlers */
     atomic_int state;
     _Atomic(hf__time) deadline;
     _Atomic(uint64_t) token; /* after a handle was returned, only an upgrade changes it */
@@ -76,7 +76,7 @@ typedef struct hf__ownership {
     uint64_t acquire_id;
     hf__owner owner;
     int64_t lease_ms;
-    /* `first_kind`: what an upgraded hold was before, and returns to */
+    /* `first_kind`: the kind of an upgraded hold before its upgrade, and after a downgrade */
     uint8_t kind, first_kind;
     uint8_t posted_kind, sent_kind; /* confirmed by the store; being sent to the store */
     uint32_t count, posted_count;   /* re-entries by the owner; what the store has confirmed */
@@ -215,7 +215,8 @@ struct hf__entry {
 
 typedef struct hf__core_config {
     int64_t lease_ms, command_timeout_ms, outage_ms;
-    bool unattended; /* nobody renews between calls of the user, so each lease begins in full */
+    /* no thread renews between calls of the user, so each lease must begin at its full length */
+    bool unattended;
 } hf__core_config;
 
 struct hf__core {
@@ -233,7 +234,7 @@ struct hf__core {
     bool closing;
     hf__call *close_call;          /* finished when no entry is left */
     hf__call *finished_calls;      /* to be woken by the client */
-    struct hf__multi *multi_ready; /* every part that they began is answered */
+    struct hf__multi *multi_ready; /* multi-calls of which every part that was begun is answered */
     hf__ownership *lost;           /* to be reported by the client */
     hf_stats stats;
 };
@@ -270,8 +271,8 @@ void hf__core_export(hf__core *core, hf__ownership *ownership, const hf__exporte
                      hf__call *call, hf__time now);
 void hf__core_export_unwait(hf__core *core, hf__ownership *ownership, hf__call *call);
 
-/* Begin to upgrade an upgradable hold to HF_WRITE. `ownership` and `hold` of the wait stay NULL.
-   Otherwise the wait ends like any other. */
+/* Begin to upgrade an upgradable hold to HF_WRITE. `ownership` and `hold` of the wait stay NULL. In
+   all other respects the wait ends like any other. */
 void hf__core_upgrade(hf__core *core, hf__ownership *ownership, hf__wait *wait, hf__time now);
 
 /* Lower the kind of the ownership at once. `call` is finished when the store has confirmed it. */
@@ -289,7 +290,7 @@ void hf__core_close(hf__core *core, hf__call *call, hf__time now);
 /* An operation that an entry had submitted is completed. */
 void hf__core_complete(hf__core *core, hf__op *op, hf__time now);
 
-/* The store may have connected or disconnected: check, and react. */
+/* The store may have connected or disconnected: check that, and react. */
 void hf__core_link_changed(hf__core *core, hf__time now);
 
 /* A notification from the store. */
@@ -320,9 +321,9 @@ void hf__wait_give_up(hf__wait *wait, hf_result why, hf__time now);
 void hf__wait_finish(hf__wait *wait, hf_result result, char *detail);
 /* Undo what the wait has, or may have, in the store. Every end except HF_OK does this. */
 void hf__wait_undo(hf__wait *wait);
-/* A re-entry: the wait's handle becomes one more of this ownership. */
+/* A re-entry: the wait's handle becomes one more handle of this ownership. */
 void hf__ownership_join(hf__ownership *ownership, hf__wait *wait);
-/* End the waits for an upgrade of the entry's hold: it is held no longer, or can never be
+/* End the waits for an upgrade of the entry's hold: the hold has ended, or can never be
    upgraded. */
 void hf__entry_finish_upgrades(hf__entry *entry, hf_result result, const char *detail);
 /* The entry of a name, created if needed; NULL: no memory. */
@@ -366,11 +367,11 @@ void hf__side_unlink(hf__entry *side);
 
 /* ---- Admission (admission.c) ---- */
 
-/* Whether the first wait of the side entry must not send its ACQUIRE yet; and set that state. */
+/* Whether the first wait of the side entry must be deferred. And set that state. */
 bool hf__side_must_defer(const hf__entry *side);
 void hf__side_set_deferred(hf__entry *side, bool deferred);
 
-/* The side entry whose ACQUIRE goes along with a release of this client; NULL: none. */
+/* The side entry whose ACQUIRE is sent with a release of this client; NULL: none. */
 hf__entry *hf__sides_next_acquire(const hf__entry *name_entry);
 
 /* The ACQUIRE of the side entry was answered. */

@@ -86,7 +86,7 @@ static hf__time acquire_deadline(const hf__entry *e, const hf__wait *w, hf__time
     return hf__sooner(w->until, hf__after_ms(now, e->core->config.command_timeout_ms));
 }
 
-/* No lease beyond max_hold_ms: others should not wait for a hold that is over. */
+/* Request no lease beyond max_hold_ms: other clients should not wait for a hold that is over. */
 static int64_t lease_to_request(const hf__ownership *ownership, hf__time now) {
     int64_t lease = ownership->flags & HF_NO_RENEW               ? ownership->extend_ms
                     : ownership->extend_ms > ownership->lease_ms ? ownership->extend_ms
@@ -96,7 +96,7 @@ static int64_t lease_to_request(const hf__ownership *ownership, hf__time now) {
     return left < lease ? left : lease;
 }
 
-/* A late ACQUIRE may have found the lock held by another, and be in the queue with no wait here. */
+/* A late ACQUIRE may have found the lock held, and may now be in the queue without a wait here. */
 static bool late_acquire_may_be_queued(const hf__entry *e, hf__time now) {
     return e->late_acquire_until && now < hf__after_ms(e->late_acquire_until, HF__QUEUE_ENTRY_MS);
 }
@@ -136,7 +136,7 @@ hf__op *hf__entry_prepare_acquire(hf__entry *e, hf__op *next_in_multi, hf__time 
     return &e->op;
 }
 
-/* The next waiter's ACQUIRE goes along with the release, in one step. */
+/* The store executes the next waiter's ACQUIRE in one step with the release. */
 static void add_next_acquire(hf__entry *e, hf__time now) {
     hf__wait *w = e->head;
     e->op.next_acquire = NULL;
@@ -158,7 +158,7 @@ static void add_next_acquire(hf__entry *e, hf__time now) {
 static void send_renew(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
     e->op.owner = ownership->owner;
-    /* a RENEW of a lower kind would give the upgrade up */
+    /* a RENEW of a lower kind would cancel the upgrade */
     bool upgrading = e->head && e->head->upgrade;
     e->op.kind = upgrading ? HF_WRITE : ownership->kind;
     e->op.upgrade = upgrading;
@@ -202,7 +202,8 @@ static void send_release(hf__entry *e, hf__time now) {
     e->op.tombstone_until = e->late_acquire_until > now ? e->late_acquire_until : 0;
     e->op.expired_by = e->pending_release_until;
     e->op.leave_queue = e->pending_release_queued || late_acquire_may_be_queued(e, now);
-    /* Only if a caller waits for the result. The next waiter then sends its own ACQUIRE. */
+    /* Both flags only if a caller waits for the result. With one of them set, the next waiter sends
+       its own ACQUIRE. */
     bool retried = e->sent_release_calls && e->release_unknown;
     bool exact = e->sent_release_calls && e->op.tombstone_until && !e->side_id;
     if (!retried && !exact) add_next_acquire(e, now);
@@ -218,7 +219,7 @@ static void send_release(hf__entry *e, hf__time now) {
     e->core->store->table->submit(e->core->store, &e->op, now);
 }
 
-/* A deferred wait has no outage of its own, and others have the lock. */
+/* A deferred wait has no outage of its own, and counts the lock as held by others. */
 static void acquire_or_defer(hf__entry *e, hf__time now) {
     bool defer = e->side_id && hf__side_must_defer(e);
     if (e->side_id) hf__side_set_deferred(e, defer);
@@ -230,13 +231,13 @@ static void acquire_or_defer(hf__entry *e, hf__time now) {
     }
 }
 
-/* The store must learn something, or be asked, about a hold that is not due for renewal yet. */
+/* Whether a RENEW is needed before the renewal is due: to store a change, or to verify the hold. */
 static bool has_unposted_state(const hf__ownership *ownership) {
     return ownership->verify || ownership->posted_count != ownership->count ||
            ownership->posted_kind != ownership->kind;
 }
 
-static bool renew_wanted(const hf__entry *e, hf__time now) {
+static bool needs_renew(const hf__entry *e, hf__time now) {
     const hf__ownership *ownership = e->ownership;
     if (!ownership) return false;
     if (ownership->extend_calls || now >= ownership->renew_at) return true;
@@ -248,7 +249,7 @@ static void send_next_op(hf__entry *e, hf__time now) {
         send_release(e, now);
     else if (e->ownership && e->ownership->export_calls)
         send_export(e, now);
-    else if (renew_wanted(e, now))
+    else if (needs_renew(e, now))
         send_renew(e, now);
     else if (e->head && now < e->head->until && !e->ownership == !e->head->upgrade &&
              !e->release_requested) {
@@ -309,7 +310,7 @@ static void drop_entry(hf__entry *e) {
     }
 }
 
-/* Nothing can be sent: waits may outlast an outage, extensions may not. */
+/* Nothing can be sent. Waits may outlast an outage; extensions fail at once. */
 static void fail_disconnected(hf__entry *e, hf__time now) {
     if (hf__entry_awaits_store(e) && !e->outage_since) hf__entry_set_outage(e, NULL, now);
     hf__entry_fail_outage_waits(e, now);

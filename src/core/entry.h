@@ -27,10 +27,10 @@ hf__time hf__entry_expired_by(const hf__entry *entry, hf__time latest, int64_t l
 /* An upgrade is no longer wanted. */
 void hf__entry_cancel_upgrade(hf__entry *entry);
 
-/* A wait depends on the store, and not on a hold of this client. */
+/* Whether a wait of the entry depends on the store, and not on a hold of this client. */
 bool hf__entry_awaits_store(const hf__entry *entry);
 
-/* End the waits for which the store has been silent too long; and when the next one is due. */
+/* End the waits for which the store has been silent too long. And when the next one is due. */
 void hf__entry_fail_outage_waits(hf__entry *entry, hf__time now);
 hf__time hf__entry_outage_due(const hf__entry *entry);
 
@@ -39,7 +39,7 @@ hf__time hf__entry_outage_due(const hf__entry *entry);
 /* The lease to request for a wait. */
 int64_t hf__wait_lease(const hf__wait *wait);
 
-/* The store has granted what the entry's operation says; `wait` is NULL if it has given up. */
+/* The store has granted the entry's operation; `wait` is NULL if it has given up. */
 void hf__entry_acquired(hf__entry *entry, hf__wait *wait, hf__time now);
 void hf__entry_upgraded(hf__entry *entry, hf__wait *wait, hf__time now);
 
@@ -51,10 +51,10 @@ void hf__entry_enter_notified(hf__entry *entry, hf__wait *wait,
 /* When to renew a lease that was requested at `sent_at`. */
 hf__time hf__core_renew_at(hf__core *core, hf__time sent_at, int64_t lease_ms);
 
-/* Until when other readers may join the ownership, as of this answer. */
+/* Until when other readers may join the ownership, according to the last answer. */
 hf__time hf__ownership_joinable_until(const hf__entry *entry, const hf__ownership *ownership);
 
-/* The store may have begun a lease of it, as late as `now`. */
+/* The store may have begun a lease of the ownership as late as `now`. */
 void hf__ownership_extend_lapse(hf__ownership *ownership, int64_t lease_ms, hf__time now);
 
 /* ---- entry.c ---- */

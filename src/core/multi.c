@@ -65,8 +65,8 @@ static void fail_multi(hf__multi_acquire *m, hf_result result, char *detail, hf_
     hf__call_finish(m->multi.core, &m->call, result, detail);
 }
 
-/* max_hold_ms and HF_NO_RENEW apply from when all are held; but not to an ownership that others
-   share. */
+/* max_hold_ms and HF_NO_RENEW apply once all names are held. They do not apply to an ownership that
+   other handles share. */
 static void bound_ownership(const hf__multi_acquire *m, hf__ownership *ownership, hf__time now) {
     if (ownership->count > 1) return;
     if (m->max_hold_ms) {
@@ -81,8 +81,8 @@ static void bound_ownership(const hf__multi_acquire *m, hf__ownership *ownership
     hf__entry_step(ownership->entry, now);
 }
 
-/* Waiting for the other names has used up some of a lease that is not renewed from now on, so each
-   lease is restarted. If the store does not answer, the last renewal still counts. */
+/* The leases are not renewed from now on, and waiting for the other names has used up a part of
+   them. So each lease is restarted. If the store does not answer, the last renewal still counts. */
 static void restart_leases(hf__multi_acquire *m, hf__time now) {
     m->leases_restarted = true;
     m->multi.pending = m->count;
@@ -127,8 +127,8 @@ static void acquire_one(hf__multi_acquire *m, hf__multi_part *p, hf__time now) {
 
 /*
  * Whether to go on one by one after a request for all names failed. HF_BUSY: one by one may succeed
- * where others share a name, or where a queue is left without waiters. No answer: a call that may
- * wait tries once more, within the outage time.
+ * if a name can be shared, or if a queue has lost its waiters. No answer: a call that may wait
+ * tries once more, within the outage time.
  */
 static bool worth_retrying(const hf__multi_acquire *m, hf_result r, hf__time now) {
     if (r == HF_BUSY) return true;
@@ -186,7 +186,7 @@ static void advance_acquire(hf__multi_acquire *m, hf__time now) {
 /* ---- All in one request ---- */
 
 /* This client neither holds nor waits for any of the names. */
-static bool all_untouched(const hf__multi_acquire *m) {
+static bool are_all_unused(const hf__multi_acquire *m) {
     for (unsigned i = 0; i < m->count; i++) {
         const hf__multi_part *p = &m->parts[i];
         const hf__mapped *entry = hf__map_find(&m->multi.core->entries, p->name, p->length);
@@ -196,7 +196,7 @@ static bool all_untouched(const hf__multi_acquire *m) {
 }
 
 /* The entry in which the part will wait; NULL: no memory. */
-static hf__entry *entry_for(hf__core *core, hf__multi_part *p, hf__time now) {
+static hf__entry *get_part_entry(hf__core *core, hf__multi_part *p, hf__time now) {
     hf__ownership *ownership;
     hf__entry *e = hf__entry_get(core, p->name, p->length);
     if (e && p->wait.kind != HF_MUTEX) {
@@ -221,7 +221,7 @@ static bool acquire_in_one_step(hf__multi_acquire *m, hf__time now) {
     unsigned made = 0;
     for (; made < m->count; made++) {
         hf__multi_part *p = &m->parts[made];
-        hf__entry *e = prepare_part(m, p, true, now) ? entry_for(m->multi.core, p, now) : NULL;
+        hf__entry *e = prepare_part(m, p, true, now) ? get_part_entry(m->multi.core, p, now) : NULL;
         if (!e) break;
         hf__entry_enqueue(e, &p->wait);
     }
@@ -245,7 +245,7 @@ void hf__core_acquire_all(hf__multi_acquire *m, hf__time now) {
     }
     m->started_at = now;
     m->multi.is_acquire = true;
-    bool at_once = core->store->multi_acquire && core->link && m->count > 1 && all_untouched(m);
+    bool at_once = core->store->multi_acquire && core->link && m->count > 1 && are_all_unused(m);
     if (at_once && acquire_in_one_step(m, now)) return;
     advance_acquire(m, now);
     hf__core_advance_multi(core, now);

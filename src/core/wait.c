@@ -95,13 +95,13 @@ void hf__entry_dequeue(hf__wait *w, hf__time now) {
     hf__entry_step(w->entry, now);
 }
 
-/* The next RENEW, sent at once, tells the store the kind that is held instead. */
+/* The next RENEW is sent at once, and tells the store which kind is held. */
 void hf__entry_cancel_upgrade(hf__entry *e) {
     if (e->ownership) e->ownership->verify = true;
     e->next_try_at = 0;
 }
 
-/* Until when an upgrade may be in the queue, considering requests that had no answer. */
+/* Until when an upgrade may be in the queue, also through requests that had no answer. */
 static hf__time upgrade_queued_until(const hf__entry *e, const hf__wait *w) {
     hf__time latest = e->busy && e->acquirer == w ? e->op.not_after : 0;
     latest = hf__later(latest, e->late_acquire_until);
@@ -124,7 +124,7 @@ void hf__wait_undo(hf__wait *w) {
         undo_upgrade(e, w);
         return;
     }
-    /* A late ACQUIRE of this id must find that it is no longer wanted. */
+    /* The release leaves a tombstone, so that a late ACQUIRE of this id does nothing. */
     if (w->acquire_id && e->late_acquire_until)
         hf__entry_add_pending_leave(e, w->acquire_id,
                                     hf__entry_expired_by(e, e->late_acquire_until, w->lease_ms));
@@ -150,7 +150,7 @@ void hf__wait_finish(hf__wait *w, hf_result result, char *detail) {
 }
 
 /* The result of a wait that ends without an answer. */
-static hf_result result_of_wait(const hf__wait *w, hf_result why, bool acquiring) {
+static hf_result decide_wait_result(const hf__wait *w, hf_result why, bool acquiring) {
     if (why != HF_TIMEOUT && why != HF_UNREACHABLE) return why;
     const hf__entry *e = w->entry;
     const hf__store *store = e->core->store;
@@ -169,7 +169,7 @@ static hf_result result_of_wait(const hf__wait *w, hf_result why, bool acquiring
     return store->up || !store->down_result ? HF_UNREACHABLE : store->down_result;
 }
 
-static char *detail_of_wait(const hf__wait *w, hf_result result) {
+static char *make_wait_detail(const hf__wait *w, hf_result result) {
     const hf__store *store = w->entry->core->store;
     const char *outage_detail = w->entry->outage_detail ? w->entry->outage_detail
                                 : !store->up            ? store->down_detail
@@ -192,16 +192,16 @@ static char *detail_of_wait(const hf__wait *w, hf_result result) {
 void hf__wait_give_up(hf__wait *w, hf_result why, hf__time now) {
     hf__entry *e = w->entry;
     bool acquiring = e->busy && e->acquirer == w;
-    hf_result result = result_of_wait(w, why, acquiring);
+    hf_result result = decide_wait_result(w, why, acquiring);
     if ((acquiring || w->outcome_unknown) && !w->upgrade) {
         hf__time latest = hf__later(e->op.not_after, now);
         hf__entry_add_pending_leave(e, w->acquire_id, hf__entry_expired_by(e, latest, w->lease_ms));
     }
-    hf__wait_finish(w, result, detail_of_wait(w, result));
+    hf__wait_finish(w, result, make_wait_detail(w, result));
 }
 
-/* Waits end when the store has been silent for too long, counted for each from its own start. Waits
-   behind a hold of this client do not wait for the store. */
+/* A wait ends when the store has been silent for too long since the wait began. Waits behind a hold
+   of this client do not depend on the store. */
 bool hf__entry_awaits_store(const hf__entry *e) {
     return e->head && (!e->ownership || e->head->upgrade);
 }
@@ -210,7 +210,7 @@ void hf__entry_fail_outage_waits(hf__entry *e, hf__time now) {
     if (!e->outage_since || !hf__entry_awaits_store(e)) return;
     for (hf__wait *w = e->head, *next; w; w = next) {
         next = w->next;
-        /* try_once waits for an answer in flight, but not for a store that is away. */
+        /* try_once waits for an answer in flight, but not for a store that cannot be reached. */
         bool at_once = w->try_once && !w->outcome_unknown && !(e->busy && e->acquirer == w);
         hf__time patience = at_once ? 0 : e->core->config.outage_ms * HF__MS;
         if (now >= hf__later(e->outage_since, w->started_at) + patience)

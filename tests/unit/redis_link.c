@@ -100,7 +100,7 @@ static void await_answer(link_fixture *f, bool there, bool look) {
     assert_int_equal(f->link.state, HF__LINK_UP);
 }
 
-static void test_an_answer_is_looked_for_before_it_is_slept_for(void **state) {
+static void test_a_reader_polls_before_it_sleeps(void **state) {
     link_fixture *f = *state;
     await_answer(f, true, true);
     assert_int_equal(reads.looks, 1);
@@ -111,7 +111,7 @@ static void test_an_answer_is_looked_for_before_it_is_slept_for(void **state) {
 }
 
 /* If the server is far away or busy, polling would waste CPU time. */
-static void test_polling_in_vain_backs_off(void **state) {
+static void test_polling_without_an_answer_backs_off(void **state) {
     link_fixture *f = *state;
     for (int in_vain = 1; in_vain <= 3; in_vain++) {
         await_answer(f, false, true);
@@ -150,7 +150,7 @@ static void send_commands(link_fixture *f, size_t length) {
 }
 
 /* When a server is back without its scripts, all waiters send theirs in full at once. */
-static void test_what_a_burst_took_is_given_back(void **state) {
+static void test_memory_of_a_burst_is_freed(void **state) {
     link_fixture *f = *state;
     const hf__buffer *out = &f->link.session.out, *sending = &f->link.sending;
     for (int i = 0; i < 2; i++) send_commands(f, 1 << 20);
@@ -165,10 +165,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_silent_server_is_given_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_answer_that_nobody_reads_is_not_due_at_once, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(test_an_answer_is_looked_for_before_it_is_slept_for, set_up,
+        cmocka_unit_test_setup_teardown(test_a_reader_polls_before_it_sleeps, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_polling_without_an_answer_backs_off, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(test_polling_in_vain_backs_off, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_what_a_burst_took_is_given_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_memory_of_a_burst_is_freed, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static hf__notification receive_grant(subscriber *e, int64_t server_ms, int64_t 
                       .token = SERVER_US,
                       .server_us = SERVER_US + server_ms * 1000,
                       .lease_ms = LEASE_MS,
-                      .came_at = NOW + came_ms * HF__MS};
+                      .arrived_at = NOW + came_ms * HF__MS};
     e->messages.message_count = 1;
     assert_true(hf__notifications_next(&e->notifications, &notification));
     assert_int_equal(notification.type, HF__GRANTED);

@@ -19,10 +19,11 @@ FIELDS = ["library", "round", "process", "acquisitions", "longest_wait_ms"]
 
 ON_REDIS = [
     libraries.OURS,
-    libraries.Library("SET NX by hand", "python", "setnx", "", "asks every 50 ms", "", 0),
+    libraries.Library("SET NX by hand", "python", "setnx", "", "polls every 50 ms", "", 0),
     *libraries.PEERS,
 ]
-FAIR = libraries.Library("Redisson, fair lock", "java", "fair", "4.7.0", "the next is told", "", 0)
+FAIR = libraries.Library("Redisson, fair lock", "java", "fair", "4.7.0", "the next is notified", "",
+                         0)
 ON_REDIS.insert(1 + [library.name for library in ON_REDIS].index("Redisson"), FAIR)
 ON_ONE_MACHINE = [
     replace(libraries.OURS, name="Holdfast, file:"),
@@ -41,16 +42,16 @@ class Share:
 
 
 def shares(records, processes, begin, end):
-    """Of each process: its acquisitions in the window, and its longest wait within the window."""
+    """The acquisitions and the longest wait of each process within the window."""
     counts, longest = [0] * processes, [0] * processes
-    for process, _, asking, acquired, _, _ in records:
+    for process, _, requested, acquired, _, _ in records:
         counts[process] += begin <= acquired < end
-        longest[process] = max(longest[process], min(acquired, end) - max(asking, begin))
+        longest[process] = max(longest[process], min(acquired, end) - max(requested, begin))
     return list(zip(counts, longest))
 
 
 def window(library, server, seconds):
-    """A crew of its own, warmed up and watched: its records, the window, what the host took."""
+    """Run a new crew. Returns its records, begin and end of the window, and the stolen share."""
     warm = WARM_S.get(library.folder, 1.0)
     with tempfile.TemporaryDirectory() as scratch:
         url = f"file://{scratch}/locks" if library.name.endswith("file:") else None
@@ -71,7 +72,7 @@ def window(library, server, seconds):
 
 
 def measure(have, server, seconds, rounds, say):
-    """The libraries in turn: shares, {library: why it failed}, {library: holds that overlapped}."""
+    """Measure the libraries in turn: shares, {library: reason of failure}, {library: overlaps}."""
     found, failed, overlaps = [], {}, {}
     for round_ in range(1, rounds + 1):
         for library in have:
@@ -108,7 +109,7 @@ def write_csv(path, found):
             out.writerow([s.library, s.round, s.process, s.acquisitions, wait_ms])
 
 
-# ---- What they come to ----
+# ---- Results ----
 
 @dataclass
 class Row:
@@ -118,7 +119,7 @@ class Row:
     least: int
     most: int
     rate: float
-    parts: list  # acquisitions of a process, as a part of what an equal share would have been
+    parts: list  # acquisitions of a process, relative to an equal share
 
 
 def row_of(name, own, seconds):
@@ -135,7 +136,7 @@ def rows(found, seconds):
 
 
 def wait_text(row, seconds):
-    """A wait that was as long as the window may have been longer."""
+    """A wait that filled the whole window may have been longer."""
     whole_window = row.longest_wait >= 0.999 * seconds * 1e9
     return f"{seconds:g} s or more" if whole_window else duration(row.longest_wait)
 

@@ -75,8 +75,8 @@ void hf__cluster_node_drop(hf__cluster *c, int i, hf__time now) {
     take_answers(c, m, now);
     m->busy--;
     if (!is_idle(m)) return;
-    c->polls_gone += m->store->pollset_version + 1;
-    c->commands_gone += m->store->commands;
+    c->freed_pollset_versions += m->store->pollset_version + 1;
+    c->freed_commands += m->store->commands;
     m->store->table->shut(m->store, now);
     m->store->table->free(m->store, false);
     c->nodes[i] = NULL;
@@ -98,7 +98,7 @@ bool hf__cluster_node_missed(const hf__cluster_node *m) {
     return m->owns && !m->given_up && (m->silent || down);
 }
 
-/* As long as a node with slots is missed, the map is requested again and again. */
+/* As long as a node with slots is missed, the map is requested repeatedly. */
 hf__time hf__cluster_node_due(const hf__cluster *c, const hf__cluster_node *m) {
     hf__time due = m->store->table->due(m->store);
     if (m->waits_since && !m->silent) due = hf__sooner(due, m->waits_since + SILENT);
@@ -112,11 +112,11 @@ void hf__cluster_nodes_mapped(hf__cluster *c) {
         hf__cluster_node *m = c->nodes[i];
         if (m) m->owns = hf__slot_map_has(&c->map, m->where);
     }
-    c->untidy = true;
+    c->must_tidy = true;
 }
 
-/* Operations without an answer may have taken effect. They complete as unknown, and the core asks
-   the new owner. */
+/* Operations without an answer may have taken effect. Their outcome is unknown, and the core
+   repeats them at the new owner. */
 static void give_up_node(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     if (m->given_up) return;
     m->given_up = true;
@@ -135,13 +135,13 @@ static bool another_is_up(const hf__cluster *c) {
 
 /* Frees nodes that the map does not name, unless no other node can be asked for the map. */
 void hf__cluster_nodes_tidy(hf__cluster *c, hf__time now) {
-    if (!c->untidy || !another_is_up(c)) return;
-    c->untidy = false;
+    if (!c->must_tidy || !another_is_up(c)) return;
+    c->must_tidy = false;
     for (int i = 0; i < HF__CLUSTER_NODES_MAX; i++) {
         hf__cluster_node *m = c->nodes[i];
         if (!m || (m->owns && !m->given_up)) continue;
         if (m->silent) give_up_node(c, m, now);
         hf__cluster_node_drop(c, i, now);
-        if (c->nodes[i]) c->untidy = true;
+        if (c->nodes[i]) c->must_tidy = true;
     }
 }

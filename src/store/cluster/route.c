@@ -7,8 +7,8 @@
  *   TRYAGAIN     send it again after a pause: some keys of the name have moved, some have not
  *   CLUSTERDOWN  complete it as unreachable: the caller waits and tries again
  *
- * All of this within a little less than the command timeout. So a caller that waits just as long
- * still learns the reason.
+ * All of this ends shortly before the command timeout. So a caller that waits that long still
+ * learns the reason.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +69,7 @@ static void finish_op(hf__cluster *c, hf__op *op, hf__time now) {
     }
 }
 
-/* The operation was not executed. Without `detail` an earlier detail stays. */
+/* The operation was not executed. If `detail` is NULL, the earlier detail stays. */
 static void fail_single_op(hf__cluster *c, hf__op *op, hf_result result, char *detail,
                            hf__time now) {
     if (detail) {
@@ -82,7 +82,7 @@ static void fail_single_op(hf__cluster *c, hf__op *op, hf_result result, char *d
     finish_op(c, op, now);
 }
 
-/* The same for an acquire that goes with it. */
+/* The same, also for the acquire that was submitted with it. */
 static void fail_op(hf__cluster *c, hf__op *op, hf_result result, char *detail, hf__time now) {
     hf__op *next = op->next_acquire_op;
     op->next_acquire_op = NULL;
@@ -114,7 +114,7 @@ static bool find_destination(const hf__cluster *c, const hf__op *op, char out[HF
     return true;
 }
 
-static void send_to(hf__cluster_node *m, hf__op *op, hf__time now) {
+static void send_to_node(hf__cluster_node *m, hf__op *op, hf__time now) {
     free(op->detail);
     op->detail = NULL;
     op->redirect.kind = HF__REDIRECT_NONE;
@@ -128,7 +128,7 @@ static void wait_for_connection(hf__cluster *c, hf__op *op) {
 }
 
 /* Another node may have replaced it: wait for one new map before failing. */
-static void handle_node_away(hf__cluster *c, const hf__cluster_node *m, hf__op *op, hf__time now) {
+static void handle_node_down(hf__cluster *c, const hf__cluster_node *m, hf__op *op, hf__time now) {
     const hf__store *s = m->store;
     hf__cluster_doubt_map(c, now);
     if (!op->redirect.map_awaited) op->redirect.map_awaited = c->maps + 1 + (c->map_source != NULL);
@@ -154,9 +154,9 @@ static void route_op(hf__cluster *c, hf__op *op, hf__time now) {
                          HF__CLUSTER_NODES_MAX),
                 now);
     else if (m->store->up)
-        send_to(m, op, now);
+        send_to_node(m, op, now);
     else if (m->store->down_result)
-        handle_node_away(c, m, op, now);
+        handle_node_down(c, m, op, now);
     else
         wait_for_connection(c, op);
 }
@@ -165,7 +165,7 @@ void hf__cluster_submit(hf__cluster *c, hf__op *op, hf__time now) {
     int64_t timeout = c->url->command_timeout_ms;
     op->redirect = (hf__redirect){.until = hf__after_ms(now, timeout - timeout / 8)};
     if (op->verb == HF__ACQUIRE) op->redirect.until = hf__sooner(op->redirect.until, op->not_after);
-    op->asking = op->asking_said = op->single_key = false;
+    op->asking = op->asking_sent = op->single_key = false;
     op->detail = NULL;
     hf_result r = op->verb == HF__LIST ? hf__cluster_list_begin(c, op->list_walk) : HF_OK;
     if (c->shut) r = HF_UNREACHABLE;
@@ -184,9 +184,9 @@ static hf__time redirect_pause(const hf__redirect *d) {
     return hf__sooner(PAUSE_FIRST << doublings, PAUSE_MOST);
 }
 
-/* Renewing a shared hold uses all keys of the name, to serve waiters. Keeping the hold needs only
-   one key. */
-static bool can_be_brief(const hf__op *op) {
+/* Whether the renewal can use a single key. Renewing a shared hold uses all keys of the name, to
+   serve waiters, but keeping the hold needs only one. */
+static bool can_use_single_key(const hf__op *op) {
     return op->verb == HF__RENEW && op->kind != HF_MUTEX && !op->single_key &&
            (!op->upgrades || op->upgrade);
 }
@@ -203,8 +203,8 @@ static void complete_address(hf__redirect *d, const hf__cluster_node *m) {
 static char *explain_redirect(const hf__op *op) {
     bool moves = op->redirect.kind != HF__REDIRECT_MOVED;
     return hf__line("%s (%s)", op->detail ? op->detail : "redirected too often",
-                    moves ? "the slot of this name is on its way to another node"
-                          : "the nodes do not agree which of them has the slot of this name");
+                    moves ? "the slot of this name is being moved to another node"
+                          : "the nodes disagree about which of them has the slot of this name");
 }
 
 static void follow_redirect(hf__cluster *c, const hf__cluster_node *m, hf__op *op, hf__time now) {
@@ -217,7 +217,7 @@ static void follow_redirect(hf__cluster *c, const hf__cluster_node *m, hf__op *o
         fail_op(c, op, HF_UNREACHABLE, explain_redirect(op), now);
         return;
     }
-    bool brief = d->kind == HF__REDIRECT_TRY_AGAIN && can_be_brief(op);
+    bool brief = d->kind == HF__REDIRECT_TRY_AGAIN && can_use_single_key(op);
     bool waits = (d->kind == HF__REDIRECT_TRY_AGAIN && !brief) || d->count >= NO_PAUSE_MAX;
     op->asking = d->kind == HF__REDIRECT_ASK;
     if (d->kind == HF__REDIRECT_TRY_AGAIN)

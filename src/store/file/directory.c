@@ -22,7 +22,7 @@
 
 /* ---- Filesystem ---- */
 
-/* From the kernel's headers and the filesystems' own; not all of them are in linux/magic.h. */
+/* From the headers of the kernel and of the filesystems; not all of them are in linux/magic.h. */
 static const struct {
     long type;
     const char *name;
@@ -110,7 +110,7 @@ static hf_result report_cannot_open(const char *path, int error) {
         return report_foreign(&st, path);
     return hf__fail(error == ENOENT ? HF_UNREACHABLE : HF_REFUSED,
                     "cannot open the directory %s: %s", path,
-                    error == ELOOP || error == ENOTDIR ? "it is a link or a file, and no directory"
+                    error == ELOOP || error == ENOTDIR ? "it is a link or a file, not a directory"
                                                        : strerror(error));
 }
 

@@ -45,7 +45,7 @@ typedef struct file_store {
 
 /* ---- Locks by name ---- */
 
-static size_t key_of(const file_store *f, char key[HF__KEY_MAX], const hf__op *op) {
+static size_t make_key(const file_store *f, char key[HF__KEY_MAX], const hf__op *op) {
     size_t prefix = strlen(f->url->prefix) + 1;
     memcpy(key, f->url->prefix, prefix);
     memcpy(key + prefix, op->name, op->name_length);
@@ -60,7 +60,7 @@ static void name_file(const file_store *f, hf__lockfile *out, const char *key, s
 
 static hf__lock *find_lock(file_store *f, const hf__op *op, bool make) {
     char key[HF__KEY_MAX];
-    size_t length = key_of(f, key, op);
+    size_t length = make_key(f, key, op);
     hf__mapped *found = hf__map_find(&f->locks, key, length);
     if (found || !make) return (hf__lock *)found;
     hf__lock *l = calloc(1, sizeof *l + length);
@@ -107,7 +107,7 @@ static void keep_idle(file_store *f, hf__lock *l) {
     if (++f->idle > IDLE_MAX) drop_lock(f, f->idle_first);
 }
 
-/* The core must hear of this lock: a contender was woken, or a hold must be checked. */
+/* The core must be notified of this lock: a contender was woken, or a hold must be verified. */
 static void list_to_notify(file_store *f, hf__lock *l) {
     if (l->in_notify_list) return;
     l->in_notify_list = true;
@@ -124,7 +124,8 @@ static void complete_op(file_store *f, hf__op *op, hf_result result) {
     f->last = op;
 }
 
-/* Descriptors or space have run out: close what is open only for later use. True: something was. */
+/* Descriptors or space have run out: close files that are open only for later use. True: some were
+   closed. */
 static bool free_idle(file_store *f) {
     bool some = f->idle_first || hf__peers_trim(&f->peers, 0);
     while (f->idle_first) drop_lock(f, f->idle_first);
@@ -171,7 +172,7 @@ static hf_result release_lock(file_store *f, hf__op *op) {
 
 static hf_result take_snapshot(file_store *f, hf__op *op, hf__file_snapshot *snapshot) {
     char key[HF__KEY_MAX];
-    size_t length = key_of(f, key, op);
+    size_t length = make_key(f, key, op);
     hf__lockfile where;
     name_file(f, &where, key, length);
     return hf__file_inspect(&where, key, length, snapshot, &op->detail);
@@ -256,22 +257,22 @@ static hf_result inspect_lock(file_store *f, hf__op *op, hf__time now) {
 
 static hf_result execute_latch(file_store *f, hf__op *op) {
     char key[HF__KEY_MAX];
-    size_t length = key_of(f, key, op);
+    size_t length = make_key(f, key, op);
     return hf__file_latch(f->directory, f->path, key, length, op);
 }
 
 /* Whether we hold the mutex under this token. It may be in the kinds table as the only holder. */
 static bool hold_is_ours(const file_store *f, const hf__file_snapshot *snapshot, uint64_t token) {
-    const hf__slot *inside = snapshot->holder_count ? &snapshot->table.views[0].slot : NULL;
+    const hf__slot *holder = snapshot->holder_count ? &snapshot->table.views[0].slot : NULL;
     if (snapshot->held)
         return snapshot->head.record.token == token &&
                !strcmp(snapshot->head.record.client, f->self.client);
-    return inside && inside->token == token && !strcmp(inside->client, f->self.client);
+    return holder && holder->token == token && !strcmp(holder->client, f->self.client);
 }
 
 static hf_result set_leader_value(file_store *f, hf__op *op) {
     char key[HF__KEY_MAX];
-    size_t length = key_of(f, key, op);
+    size_t length = make_key(f, key, op);
     hf__file_snapshot snapshot;
     hf_result r = take_snapshot(f, op, &snapshot);
     if (r) return r;
@@ -282,7 +283,7 @@ static hf_result set_leader_value(file_store *f, hf__op *op) {
 
 static hf_result read_leader_value(file_store *f, hf__op *op, hf__time now) {
     char key[HF__KEY_MAX];
-    size_t length = key_of(f, key, op);
+    size_t length = make_key(f, key, op);
     hf_result r = inspect_lock(f, op, now);
     op->retry_ms = HF__LATCH_RETRY_MS;
     if (r) return r;
@@ -293,7 +294,8 @@ static hf_result read_leader_value(file_store *f, hf__op *op, hf__time now) {
     return r;
 }
 
-/* For a waiter, whose client text is an id of ours. INSPECT says everything about a holder. */
+/* Only for a waiter: its client text is the id of a client of this directory. INSPECT has already
+   described the holder. */
 static hf_result describe_client(const file_store *f, hf__op *op) {
     hf__identity *who = &op->lock_info->identity;
     if (strlen(who->client) != ID_TEXT) return HF_OK;
@@ -314,7 +316,7 @@ static void notify_holder(file_store *f, hf__op *op, uint32_t id, ino_t inode) {
     }
 }
 
-/* Whether a hold is meant: the one with this token, or with 0 any. */
+/* Whether a break of `token` applies to a hold under the token `held`; 0 applies to any hold. */
 static bool token_matches(uint64_t token, uint64_t held) {
     return held && (!token || token == held);
 }
@@ -369,7 +371,7 @@ static hf_result begin_break(file_store *f, hf__op *op) {
     return HF_OK;
 }
 
-/* The pid of a holder that was asked to end its hold and has not; 0: none; -1: unknown. */
+/* The pid of a holder that was asked to end its hold and has not done so; 0: none; -1: unknown. */
 static int64_t find_unbroken(file_store *f, hf__op *op) {
     hf__file_snapshot snapshot;
     int64_t pid = 0;
@@ -384,7 +386,7 @@ static int64_t find_unbroken(file_store *f, hf__op *op) {
     return pid;
 }
 
-/* True: the operation is completed, with either result. */
+/* True: the operation is completed, with HF_OK or HF_UNKNOWN_OUTCOME. */
 static bool finish_break(file_store *f, hf__op *op, hf__time now) {
     int64_t pid = find_unbroken(f, op);
     free(op->detail);
@@ -440,13 +442,13 @@ static hf_result execute_op(file_store *f, hf__op *op, hf__time now) {
     return HF_UNSUPPORTED;
 }
 
-/* These need space for a file, and can be repeated after a failure. */
+/* These operations need space for a file, and can be repeated after a failure. */
 static bool makes_files(uint32_t verb) {
     return verb == HF__ACQUIRE || verb == HF__LATCH_SET || verb == HF__PROCLAIM;
 }
 
-/* Other processes may use the space that we free, or free some when we cannot. So try again, but
-   only a few times if nothing can be removed. */
+/* Other processes may use the space that we free, and may free space when we cannot. So try again,
+   but only a few times if we can remove nothing. */
 static hf_result retry_with_space(file_store *f, hf__op *op, hf__time now) {
     hf_result r = HF__NO_SPACE;
     hf__time end = hf__now() + HF__ENTRY_WAIT_MS * HF__MS;
@@ -541,7 +543,8 @@ static void file_tick(hf__store *store, hf__time now) {
 
 static hf__time file_due(const hf__store *store) {
     const file_store *f = (const file_store *)store;
-    if (f->notify_list) return 0; /* set by an operation of our own: report it in the next run */
+    /* set by an operation of this client: report it in the next run */
+    if (f->notify_list) return 0;
     return f->breaking || f->retry_unlocks ? f->recheck_at : HF__NEVER;
 }
 
@@ -555,7 +558,7 @@ static int file_pollset(hf__store *store, struct pollfd *fds, bool reading) {
     return hf__peers_pollset(&((file_store *)store)->peers, fds, reading);
 }
 
-/* Only the waiter that is meant; 0: all with a ticket. */
+/* Mark the waiter with this acquire id; 0: all waiters with a ticket. */
 static void mark_wake_pending(hf__lock *l, uint64_t acquire_id) {
     for (hf__local_contender *s = &l->mutex; s; s = s->next)
         if (acquire_id ? s->acquire_id == acquire_id && s->slot >= 0 : s->ticket >= 0)
@@ -606,7 +609,7 @@ static void file_ready(hf__store *store, const struct pollfd *fds, int count,
     }
 }
 
-static bool file_wait(hf__store *store, pthread_mutex_t *mutex) {
+static bool file_read_blocking(hf__store *store, pthread_mutex_t *mutex) {
     (void)store;
     (void)mutex;
     return false;
@@ -659,7 +662,7 @@ static const hf__store_table file_table = {
     .flush = file_flush,
     .pollset = file_pollset,
     .ready = file_ready,
-    .read_blocking = file_wait,
+    .read_blocking = file_read_blocking,
     .in_flight = file_in_flight,
     .shut = file_shut,
 };

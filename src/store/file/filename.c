@@ -51,7 +51,7 @@ void hf__filename(char out[HF__FILENAME_MAX + 1], const char *key, size_t length
                        hash_text(UINT64_C(0x9e3779b97f4a7c15), key, length));
 }
 
-static int hex_digit(char c) {
+static int parse_hex_digit(char c) {
     const char *hex = "0123456789ABCDEF", *at = c ? strchr(hex, c) : NULL;
     return at ? (int)(at - hex) : -1;
 }
@@ -62,7 +62,7 @@ static const char *decode_text(char **to, const char *end, const char *text, cha
     for (; *text && *text != stop; text++) {
         int c = (unsigned char)*text;
         if (c == '%') {
-            int high = hex_digit(text[1]), low = high < 0 ? -1 : hex_digit(text[2]);
+            int high = parse_hex_digit(text[1]), low = high < 0 ? -1 : parse_hex_digit(text[2]);
             if (low < 0) return NULL;
             c = high << 4 | low;
             text += 2;

@@ -66,8 +66,8 @@ static bool load_waiter(kinds_table *t, const hf__slot *slot, uint32_t tag) {
     return made != NULL;
 }
 
-/* Note which waiters can be granted before the operation, and who is ahead of whom. If a client has
-   died, no waiter may know yet. */
+/* Before the operation, note which waiters can be granted, and which waiter is ahead of each. If a
+   client has died, count no waiter as notified. */
 static void note_queue(kinds_table *t) {
     uint32_t ahead = 0;
     hf__lock_state_mark_grantable(&t->state, &t->env);
@@ -129,7 +129,7 @@ static hf__slot make_holder_slot(const kinds_table *t, const hf__holder *it) {
     return slot;
 }
 
-/* Reuse a slot of ours that no longer stands for a holder or waiter: we have its range already.
+/* Reuse a slot of ours that no longer has a holder or waiter, because its range is already locked.
    Otherwise take the first free slot. */
 static int claim_slot(kinds_table *t, unsigned *index) {
     for (unsigned i = 0; i < t->table.count; i++) {
@@ -148,8 +148,8 @@ static int claim_slot(kinds_table *t, unsigned *index) {
     return EUSERS;
 }
 
-/* An empty slot is not in use, and neither is one that is not locked. So one of the two is
-   enough. */
+/* A slot is not in use if it is empty or not locked. So it is enough if one of the two steps
+   succeeds. */
 static void clear_slot(hf__lock *l, unsigned index) {
     bool cleared = hf__slot_clear(l->fd, index) == 0;
     if (hf__slot_drop(l->fd, index) == 0)
@@ -186,7 +186,7 @@ static int write_slot(kinds_table *t, hf__slot *slot, uint32_t *tag) {
     return hf__slot_extend(t->lock->fd, was->index, slot->until, slot->count);
 }
 
-/* A new waiter is behind all others, and an upgrade before all others. */
+/* A new waiter goes behind all others, and an upgrade before all others. */
 static int64_t position_of(const kinds_table *t, const hf__waiter *it) {
     if (it->tag) return t->table.views[it->tag - 1].slot.position;
     if (it->next) return t->table.views[it->next->tag - 1].slot.position - 1;
@@ -282,7 +282,7 @@ static void update_local(kinds_table *t, hf__local_contender *local,
     if (!waiter) local->stalled_since = 0;
 }
 
-/* Writing failed. The contender keeps what it had before, unless that slot was given up for it. */
+/* Writing failed. The contender keeps its slots, except those that were dropped meanwhile. */
 static void revert_local(const hf__lock *l, hf__local_contender *local) {
     if (local->upgrade_slot >= 0 && !hf__slot_set_has(&l->slots, (unsigned)local->upgrade_slot))
         local->upgrade_slot = -1;
@@ -301,7 +301,7 @@ static bool is_ours(const hf__contender *contender, const kinds_table *t) {
     return hf__client_id_is_same(contender->client, t->self);
 }
 
-/* Watch the clients that block us: the waiter ahead, or else all holders. */
+/* Watch the clients that block us: the one of the waiter ahead, or else those of all holders. */
 static int64_t watch_blockers(kinds_table *t, hf__local_contender *local,
                               const hf__contender *contender) {
     uint32_t ids[HF__WATCHED_MAX];
@@ -316,12 +316,12 @@ static int64_t watch_blockers(kinds_table *t, hf__local_contender *local,
         for (; it && count < HF__WATCHED_MAX; it = it->next)
             if (!is_ours(&it->contender, t)) ids[count++] = peer_of(&it->contender);
     }
-    if (count == 1 && ids[0] == t->peers->id) count = 0; /* this client learns by itself */
+    if (count == 1 && ids[0] == t->peers->id) count = 0; /* this client needs no watch on itself */
     return hf__local_watch(local, t->peers, ids, count);
 }
 
-/* Waiters that can be granted have not acted for a long time. They are stopped, so any waiter may
-   pass them. As long as the last of them is the same, all of them are. */
+/* Waiters that can be granted, but have not acted for a long time, are probably stopped. So any
+   waiter may pass them. While the last of them stays the same, all of them count as stopped. */
 static void pass_stalled(kinds_table *t, hf__local_contender *local,
                          const hf__contender *contender) {
     const hf__waiter *last = NULL, *us = hf__lock_state_find_waiter(&t->state, contender);
@@ -370,8 +370,8 @@ static hf_result unlock_unchanged(kinds_table *t, hf_result r) {
     return r;
 }
 
-/* The table is empty, so a mutex may have the hold itself. The token is at least 1, because a head
-   of all zeros means that the table may be in use. */
+/* The table is empty, so a mutex may keep the range as its hold. The token is at least 1, because a
+   head of all zeros means that the table may be in use. */
 static hf_result close_table(kinds_table *t, hf__op *op) {
     t->head->kinds.token = max_token(t->state.last_token, 1);
     t->head->kinds.in_use = 0;
@@ -452,8 +452,9 @@ static void drop_slot(hf__lock *l, int64_t index) {
 }
 
 /* Unlock our slots without the entry lock, because it is not available or the table cannot be read.
-   Nobody must wait for us, and waiters notice at their next recheck. Nothing is written: a file
-   that was cut short is not extended, and a slot that is not locked is not in use. */
+   Otherwise other clients would wait for us; now their waiters notice at the next recheck. Nothing
+   is written: a file that was cut short must not be extended, and a slot that is not locked is not
+   in use. */
 static void drop_local_slots(hf__lock *l, const hf__local_contender *local, hf__peers *peers) {
     drop_slot(l, local->slot);
     drop_slot(l, local->upgrade_slot);

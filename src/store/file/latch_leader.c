@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Latches and leader values in sidecar files. The acquire ids of completed operations are not
-   remembered. Other stores remember them because an answer can be lost; here each operation is one
-   call of this process, and either written or not. */
+   remembered. Other stores remember them because an answer can be lost. Here each operation is one
+   call of this process, and no answer can be lost. */
 #include "store/file/latch_leader.h"
 
 #include <fcntl.h>
@@ -55,7 +55,8 @@ static void fill_answer(hf__op *op, const latch_body *body) {
     op->latch->last_done = body->done;
 }
 
-/* The mtime is the time of the last use. It is set under the lock, as the sweep checks it there. */
+/* The mtime is the time of the last use. It is set under the lock, because the sweep also checks it
+   under the lock. */
 static void touch_latch(hf__sidecar *s) {
     struct stat st;
     char *detail = NULL;
@@ -114,11 +115,11 @@ static hf_result read_leader(hf__sidecar *s, leader_body *body, size_t *length, 
     return HF_OK;
 }
 
-/* A holder that lost the lock and was paused before this must not overwrite the value of its
-   successor. */
-static bool is_outdated(const leader_body *there, const hf__op *op) {
-    return there->token > op->token ||
-           (there->token == op->token && there->nth >= op->leader_value->sequence);
+/* A holder may lose the lock while it is paused just before this. It must not overwrite the value
+   of its successor. */
+static bool is_outdated(const leader_body *stored, const hf__op *op) {
+    return stored->token > op->token ||
+           (stored->token == op->token && stored->nth >= op->leader_value->sequence);
 }
 
 hf_result hf__file_proclaim(int directory, const char *path, const char *key, size_t length,

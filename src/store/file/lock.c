@@ -59,7 +59,7 @@ static void close_file(hf__lock *l) {
 
 /* ---- Local contenders ---- */
 
-static void local_init(hf__local_contender *s) {
+static void init_local(hf__local_contender *s) {
     *s = (hf__local_contender){.ticket = -1, .slot = -1, .upgrade_slot = -1};
 }
 
@@ -69,7 +69,7 @@ static bool is_local_in_use(const hf__local_contender *s) {
 
 void hf__lock_init(hf__lock *l) {
     l->fd = -1;
-    local_init(&l->mutex);
+    init_local(&l->mutex);
 }
 
 static hf__local_contender *find_local(hf__lock *l, const hf__op *op) {
@@ -84,7 +84,7 @@ static hf__local_contender *make_local(hf__lock *l, const hf__op *op) {
     if (s) return s;
     s = malloc(sizeof *s);
     if (!s) return NULL;
-    local_init(s);
+    init_local(s);
     s->acquire_id = op->acquire_id;
     s->next = l->mutex.next;
     l->mutex.next = s;
@@ -148,8 +148,8 @@ static void fill_record(hf__record *r, const hf__op *op, uint64_t last, hf__time
 }
 
 /* True: others were queued before us, so the hold is theirs. If the queue is empty, clear the flag
-   in the file and look again. A client that joins takes its ticket first and sets the flag then, so
-   one of us sees the other. */
+   in the file and look again. A client that joins takes its ticket first and then sets the flag, so
+   at least one of the two clients sees the other. */
 static bool others_are_queued(hf__lock *l, const hf__head *head) {
     if (l->was_queued) return false;
     l->expect_queue = (head->has_queue || !head->version) && hf__queue_has_others(l);
@@ -159,7 +159,8 @@ static bool others_are_queued(hf__lock *l, const hf__head *head) {
     return false;
 }
 
-/* The kinds table is not in use: the hold is ours as long as we have its range. */
+/* The kinds table is not in use, so the lock is ours for as long as we have the range of the
+   hold. */
 static hf_result take_mutex(hf__lock *l, hf__peers *peers, const hf__record *self,
                             const hf__head *head, hf__op *op, hf__time now) {
     uint64_t last = head->record.token > head->kinds.token ? head->record.token : head->kinds.token;
@@ -176,8 +177,8 @@ static hf_result take_mutex(hf__lock *l, hf__peers *peers, const hf__record *sel
     return HF_OK;
 }
 
-/* An empty file is new, unless slots of it are in use: then it was cut short. The lock may have had
-   a file before, so its tokens continue above the floor. */
+/* An empty file is new, unless some of its slots are in use: then it was cut short. The lock may
+   have had a file before, so its tokens continue above the floor. */
 static hf_result init_file(hf__lock *l, hf__head *head, hf__op *op) {
     hf__slot_table table;
     hf_result r = hf__slot_table_read(&l->file, l->fd, &l->slots, &table, &op->detail);
@@ -259,7 +260,8 @@ static hf_result take_turn(hf__lock *l, hf__local_contender *local, hf__peers *p
                        : hf__queue_busy(op, HF__RECHECK_MS, false);
 }
 
-/* The obstacle was a file that is being removed, or it is gone: no holder and no waiter. */
+/* Whether nothing prevents another try: the file was being removed, or there is no holder and no
+   waiter any more. */
 static bool worth_another_try(const hf__lock *l) {
     if (hf__lock_used(l)) return false;
     int64_t holder = hf__hold_holder(l->fd);
@@ -268,8 +270,8 @@ static bool worth_another_try(const hf__lock *l) {
 }
 
 /* HF_NOT_HELD: try again, in the queue or with the file that has the name now. */
-static hf_result try_once(hf__lock *l, hf__local_contender *local, hf__peers *peers,
-                          const hf__record *self, hf__op *op, hf__time now, int tries) {
+static hf_result try_acquire_once(hf__lock *l, hf__local_contender *local, hf__peers *peers,
+                                  const hf__record *self, hf__op *op, hf__time now, int tries) {
     hf_result r = take_turn(l, local, peers, op, now);
     if (r == HF_BUSY && !op->queued && worth_another_try(l)) {
         hf__queue_back_off(tries);
@@ -279,21 +281,21 @@ static hf_result try_once(hf__lock *l, hf__local_contender *local, hf__peers *pe
     if (r) return r;
     int current = hf__lockfile_is_current(&l->file, l->device, l->inode);
     if (current == 1) return acquire_held(l, local, peers, self, op, now);
-    /* Waiters of a file that is gone must see that, too. */
+    /* Waiters of a file that is gone must also notice that. */
     hf__queue_unlock_and_wake(l, peers);
     if (current < 0) return hf__lock_error(l, "check", -current, &op->detail);
     close_file(l);
     return HF_NOT_HELD;
 }
 
-static hf_result try_often(hf__lock *l, hf__local_contender *local, hf__peers *peers,
-                           const hf__record *self, hf__op *op, hf__time now) {
+static hf_result retry_acquire(hf__lock *l, hf__local_contender *local, hf__peers *peers,
+                               const hf__record *self, hf__op *op, hf__time now) {
     for (int i = 0; i < HF__OPEN_TRIES; i++) {
         hf_result r = l->fd < 0 ? open_file(l, &op->detail) : HF_OK;
-        if (!r) r = try_once(l, local, peers, self, op, now, i);
+        if (!r) r = try_acquire_once(l, local, peers, self, op, now, i);
         if (r != HF_NOT_HELD) return r;
     }
-    op->detail = hf__line("%s/%s was removed again and again while it was opened; try again",
+    op->detail = hf__line("%s/%s was removed repeatedly while it was being opened; try again",
                           l->file.path, l->file.name);
     return HF_UNREACHABLE;
 }
@@ -305,7 +307,7 @@ hf_result hf__lock_acquire(hf__lock *l, hf__peers *peers, const hf__record *self
         op->token = l->record.token;
         return HF_OK;
     }
-    /* a lower acquire id of ours, which no caller wants any more */
+    /* the hold of a lower acquire id of ours, which no caller wants any more */
     if (op->kind == HF_MUTEX && l->held) hf__queue_unlock_and_wake(l, peers);
     hf__local_contender *local = make_local(l, op);
     if (!local) return HF_NOMEM;
@@ -313,7 +315,7 @@ hf_result hf__lock_acquire(hf__lock *l, hf__peers *peers, const hf__record *self
         free_unused_locals(l);
         return HF_LOST;
     }
-    hf_result r = try_often(l, local, peers, self, op, now);
+    hf_result r = retry_acquire(l, local, peers, self, op, now);
     free_unused_locals(l);
     return r;
 }
@@ -350,15 +352,15 @@ static hf_result renew_mutex(hf__lock *l, hf__op *op, hf__time now) {
     return error == EIO ? hf__lock_error(l, "write", error, &op->detail) : HF_OK;
 }
 
-/* The renewal is for less than the hold has, or waits for. */
+/* Whether the renewal is for a lower kind than the one that the hold has, or waits for. */
 static bool is_downgrade(const hf__local_contender *s, uint32_t kind) {
     if (kind != HF_READ && kind != HF_UPGRADABLE) return false;
     return s->upgrade_slot >= 0 || s->kind == HF_WRITE ||
            (s->kind == HF_UPGRADABLE && kind == HF_READ);
 }
 
-/* Needs no entry lock, which others might have for long: only we write to this slot. It does not
-   look for waiters, and so reports that there are some. */
+/* This needs no entry lock, because only we write to this slot; others might have the entry lock
+   for long. It does not look for waiters, so it reports that there are some. */
 static hf_result renew_local(hf__lock *l, hf__local_contender *s, hf__peers *peers,
                              const hf__record *self, hf__op *op, hf__time now) {
     hf__slot slot;

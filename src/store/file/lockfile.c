@@ -185,7 +185,7 @@ hf_result hf__lockfile_error(const hf__lockfile *file, const char *what, int err
     }
 }
 
-static hf_result open_failed(const hf__lockfile *file, int error, char **detail) {
+static hf_result report_open_failure(const hf__lockfile *file, int error, char **detail) {
     if (error == ENOENT) return HF_NOT_HELD;
     return hf__lockfile_error(file, "open", error, detail);
 }
@@ -202,7 +202,7 @@ static hf_result check_file(const hf__lockfile *file, int fd, char **detail) {
 int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char **detail) {
     int flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | (make ? O_CREAT : 0);
     int fd = hf__clofork_open(file->directory, file->name, flags, 0600);
-    *why = fd < 0 ? open_failed(file, errno, detail) : check_file(file, fd, detail);
+    *why = fd < 0 ? report_open_failure(file, errno, detail) : check_file(file, fd, detail);
     if (fd >= 0 && *why) {
         hf__clofork_close(fd);
         return -1;
@@ -210,8 +210,8 @@ int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char 
     return fd;
 }
 
-/* Asks only for the inode. Asking for times would make the next write store an exact time, which
-   costs more than the rest of acquiring a lock. */
+/* Requests only the inode. If it requested times, the next write would have to store an exact time,
+   which costs more than the rest of acquiring a lock. */
 static int is_same_inode(int directory, const char *name, dev_t device, ino_t inode) {
     struct statx st;
     if (statx(directory, name, AT_SYMLINK_NOFOLLOW, STATX_INO, &st) != 0)

@@ -11,7 +11,7 @@
 #include "store/file/ranges.h"
 
 #define UNWATCHED_TRIES 16
-#define DROP_TRIES      3 /* then the file is closed, which unlocks all its ranges */
+#define DROP_TRIES      3 /* after that the file is closed, which unlocks all its ranges */
 
 hf_result hf__queue_busy(hf__op *op, int64_t retry_ms, bool queued) {
     op->retry_ms = retry_ms;
@@ -61,14 +61,14 @@ int64_t hf__local_watch(hf__local_contender *local, hf__peers *peers, const uint
     local->watched_count = watching;
     if (!missed) local->unwatched_tries = 0;
     if (!missed) return HF__RECHECK_MS;
-    /* Usually it is dying, and the kernel is still cleaning up. */
+    /* Usually that client is dying, and the kernel is still cleaning up. */
     return local->unwatched_tries++ < UNWATCHED_TRIES ? HF__RETRY_SOON_MS : HF__UNWATCHED_RETRY_MS;
 }
 
 /* ---- Our own tickets, which the kernel does not report to us ---- */
 
-/* The one with the lowest ticket at or behind `from`. */
-static hf__local_contender *first_of_ours(hf__lock *l, int64_t from) {
+/* Our local contender with the lowest ticket at or behind `from`. */
+static hf__local_contender *find_first_of_ours(hf__lock *l, int64_t from) {
     hf__local_contender *first = NULL;
     for (hf__local_contender *local = &l->mutex; local; local = local->next)
         if (local->ticket >= from && local->ticket >= 0 &&
@@ -77,7 +77,7 @@ static hf__local_contender *first_of_ours(hf__lock *l, int64_t from) {
     return first;
 }
 
-static int64_t last_of_ours(const hf__lock *l) {
+static int64_t find_last_of_ours(const hf__lock *l) {
     int64_t last = -1;
     for (const hf__local_contender *local = &l->mutex; local; local = local->next)
         if (local->ticket > last) last = local->ticket;
@@ -85,7 +85,7 @@ static int64_t last_of_ours(const hf__lock *l) {
 }
 
 bool hf__queue_has_ours(const hf__lock *l) {
-    return last_of_ours(l) >= 0;
+    return find_last_of_ours(l) >= 0;
 }
 
 bool hf__queue_has_others(const hf__lock *l) {
@@ -125,7 +125,7 @@ static void unlock_by_closing(hf__lock *l) {
     free(detail);
 }
 
-/* Closing would also end our holds. In that case others wait until unlocking succeeds. */
+/* If we have holds, closing the file would end them. Others then wait until unlocking succeeds. */
 static void unlock_or_retry(hf__lock *l) {
     if (any_holds(l))
         l->retry_unlock = true;
@@ -136,7 +136,7 @@ static void unlock_or_retry(hf__lock *l) {
 static bool wake_first(hf__lock *l, hf__peers *peers, int64_t from) {
     if (l->fd < 0) return false;
     hf__ticket first = hf__ticket_first(l->fd, from);
-    hf__local_contender *ours = first_of_ours(l, from);
+    hf__local_contender *ours = find_first_of_ours(l, from);
     if (ours && (first.ticket < 0 || ours->ticket < first.ticket))
         ours->wake_pending = l->has_wake_pending = true;
     else if (first.ticket >= 0 && first.id)
@@ -152,7 +152,7 @@ bool hf__queue_unlock_and_wake(hf__lock *l, hf__peers *peers) {
     return wake_first(l, peers, 0);
 }
 
-/* The next waiter watches us, so it must look whom to watch now. */
+/* The next waiter watches us, so it must now find another client to watch. */
 void hf__queue_leave(hf__lock *l, hf__local_contender *local, hf__peers *peers) {
     int64_t ticket = local->ticket;
     local->ticket = -1;
@@ -190,8 +190,8 @@ bool hf__queue_retry_unlock(hf__lock *l, hf__peers *peers) {
 
 /* ---- Taking the hold ---- */
 
-/* The range is taken only for a moment: as the entry lock, or by a mutex that has yet to see that
-   the kinds table is in use. */
+/* Whether the range is taken only for a moment: as the entry lock, or by a mutex that has not yet
+   seen that the kinds table is in use. */
 static bool is_brief_lock(const hf__lock *l, bool mutex) {
     hf__head head;
     char *detail = NULL;
@@ -218,7 +218,7 @@ int hf__queue_take_hold(hf__lock *l, const hf__peers *peers, bool mutex, int64_t
 
 /* The client ahead of us in the queue, or else the holder. 0: none; HF__REMOVING: see ranges.h;
    negative: errno. */
-static int64_t find_ahead(const hf__lock *l, const hf__local_contender *local) {
+static int64_t find_client_ahead(const hf__lock *l, const hf__local_contender *local) {
     hf__ticket before = hf__ticket_before(l->fd, local->ticket);
     if (before.ticket >= 0) return before.id ? before.id : HF__REMOVING;
     int64_t holder = hf__hold_holder(l->fd);
@@ -226,17 +226,17 @@ static int64_t find_ahead(const hf__lock *l, const hf__local_contender *local) {
 }
 
 /* Watch the client ahead of us. HF_OK: it is dead or gone already. */
-static hf_result watch_ahead(hf__lock *l, hf__local_contender *local, hf__peers *peers,
-                             hf__op *op) {
-    int64_t id = find_ahead(l, local);
+static hf_result watch_client_ahead(hf__lock *l, hf__local_contender *local, hf__peers *peers,
+                                    hf__op *op) {
+    int64_t id = find_client_ahead(l, local);
     if (!id) return HF_OK;
     if (id < 0) return hf__queue_busy(op, HF__UNWATCHED_RETRY_MS, true);
     if (id == HF__REMOVING) return hf__queue_busy(op, HF__RETRY_SOON_MS, true);
     return hf__queue_busy(op, hf__local_watch(local, peers, &(uint32_t){(uint32_t)id}, 1), true);
 }
 
-/* The lock is free, but the first waiter has not taken it for a long time. It is stopped, so any
-   waiter may pass it. */
+/* Whether the lock has been free for a long time and the first waiter has not taken it. That waiter
+   is probably stopped, so any waiter may pass it. */
 static bool may_pass_stalled(const hf__lock *l, hf__local_contender *local, hf__ticket first,
                              hf__time now) {
     bool idle = hf__hold_holder(l->fd) == 0;
@@ -247,9 +247,9 @@ static bool may_pass_stalled(const hf__lock *l, hf__local_contender *local, hf__
     return false;
 }
 
-/* Another waiter of ours has the lock, or is before this one. */
+/* Whether this client has the lock, or another of its waiters is ahead of this one. */
 static bool is_behind_ours(hf__lock *l, const hf__local_contender *local) {
-    return l->held || first_of_ours(l, 0) != local;
+    return l->held || find_first_of_ours(l, 0) != local;
 }
 
 static bool is_our_turn(hf__lock *l, hf__local_contender *local, hf__time now) {
@@ -277,7 +277,7 @@ hf_result hf__queue_wait(hf__lock *l, hf__local_contender *local, hf__peers *pee
                 return hf__lock_error(l, "lock", error, &op->detail);
             }
         }
-        hf_result r = watch_ahead(l, local, peers, op);
+        hf_result r = watch_client_ahead(l, local, peers, op);
         if (r) return r;
     }
     return hf__queue_busy(op, HF__RETRY_SOON_MS, true);
@@ -298,7 +298,7 @@ hf_result hf__queue_join(hf__lock *l, hf__local_contender *local, hf__peers *pee
     int64_t ticket;
     int error = hf__peers_join(peers, true);
     if (error) return hf__lock_error(l, "wait for", error, &op->detail);
-    error = hf__ticket_take(l->fd, peers->id, last_of_ours(l), &ticket);
+    error = hf__ticket_take(l->fd, peers->id, find_last_of_ours(l), &ticket);
     if (error == EAGAIN) return hf__queue_busy(op, HF__RETRY_SOON_MS, false);
     if (error) return hf__lock_error(l, "wait for", error, &op->detail);
     local->ticket = ticket;

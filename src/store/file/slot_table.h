@@ -66,7 +66,7 @@ typedef struct hf__slot_table {
     hf__slot_view *views;
     unsigned count;
     hf__slot_set taken;
-    bool died; /* some belonged to dead clients, and were cleared */
+    bool died; /* some slots belonged to dead clients, and were cleared */
 } hf__slot_table;
 
 /* Read the table. `own` has the slots of our own open file, which the kernel does not report to us.
@@ -78,8 +78,8 @@ void hf__slot_table_fini(hf__slot_table *table);
 
 /* Operations on one slot. 0 or errno. A slot beyond the end of the file reads as empty. */
 int hf__slot_read(int fd, unsigned index, hf__slot *slot);
-/* Sets the checksum. `anew` also clears `broken`; otherwise the mark stays. */
-int hf__slot_write(int fd, unsigned index, hf__slot *slot, bool anew);
+/* Sets the checksum. `whole` also clears `broken`; otherwise the mark stays. */
+int hf__slot_write(int fd, unsigned index, hf__slot *slot, bool whole);
 int hf__slot_clear(int fd, unsigned index);
 int hf__slot_extend(int fd, unsigned index, hf__time until, uint32_t count);
 int hf__slot_mark_broken(int fd, unsigned index, uint64_t token);

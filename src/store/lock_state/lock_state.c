@@ -147,9 +147,9 @@ bool hf__lock_state_end_token(hf__lock_state *state, uint64_t token) {
 /* ---- Waiters ---- */
 
 static void remove_waiter_at(hf__waiter **link) {
-    hf__waiter *left = *link;
-    *link = left->next;
-    free(left);
+    hf__waiter *removed = *link;
+    *link = removed->next;
+    free(removed);
 }
 
 /* The link to its waiter, or the link at the end of the queue. */

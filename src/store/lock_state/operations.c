@@ -4,7 +4,7 @@
 
 #include "store/lock_state/token.h"
 
-#define RETRY_MS 20 /* when an acquire that is not queued is told to try again */
+#define RETRY_MS 20 /* when an acquire that is not queued is to be tried again */
 
 /* The first lease of a waiter that is granted: its client may be gone. */
 #define FIRST_LEASE_MIN_MS 2000
@@ -88,13 +88,13 @@ static hf_result wait_in_queue(hf__lock_state *state, const hf__lock_env *env,
     return answer_busy(state, env, op);
 }
 
-/* All permits that are held at a time have one capacity. */
+/* All permits that are held at the same time must have one capacity. */
 static bool capacity_differs(const hf__lock_state *state, const hf__contender *contender,
                              hf__op *op) {
-    const hf__contender *inside = state->holders ? &state->holders->contender : NULL;
-    if (contender->kind != HF_PERMITS || !inside || inside->kind != HF_PERMITS) return false;
-    if (inside->capacity == contender->capacity) return false;
-    op->capacity = inside->capacity;
+    const hf__contender *holder = state->holders ? &state->holders->contender : NULL;
+    if (contender->kind != HF_PERMITS || !holder || holder->kind != HF_PERMITS) return false;
+    if (holder->capacity == contender->capacity) return false;
+    op->capacity = holder->capacity;
     return true;
 }
 
@@ -123,7 +123,7 @@ hf_result hf__lock_state_acquire(hf__lock_state *state, const hf__lock_env *env,
         return HF_INVALID;
     }
     /* A hold of a lower acquire id was granted after its caller had stopped waiting. This acquire
-       inherits its turn. */
+       inherits the turn of that hold. */
     bool replaced = hf__lock_state_end_holds_of(state, &contender);
     if (!(replaced && op->inherits_position) && !hf__lock_state_can_grant(state, env, &contender))
         return wait_in_queue(state, env, &contender, op);

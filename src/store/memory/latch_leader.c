@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The acquire ids of completed operations are not remembered here. Other stores remember them
-   because an answer can be lost; in one process every operation is executed once and answered. */
+   because an answer can be lost. In one process every operation is executed once, and is always
+   answered. */
 #include "store/memory/latch_leader.h"
 
 #include <stdlib.h>

@@ -95,8 +95,8 @@ static hf__lock_env env_at(const memory_client *self, hf__time now) {
                           .queued_retry_ms = self->event_fd >= 0 ? NOTIFIED_RETRY_MS : RETRY_MS};
 }
 
-/* Signal the clients of waiters that can be granted. A client that is signalled already has yet to
-   look. */
+/* Signal the clients of waiters that can be granted. A client that is already signalled has not
+   looked at its waiters since then. */
 static void notify_grantable(const space *s, const hf__lock_state *state) {
     for (const hf__waiter *it = state->waiters; it && it->can_be_granted; it = it->next) {
         memory_client *m = find_client(s, it->contender.client);
@@ -229,7 +229,7 @@ static void memory_ready(hf__store *store, const struct pollfd *fds, int count,
     m->wake_pending = true;
 }
 
-static bool memory_wait(hf__store *store, pthread_mutex_t *mutex) {
+static bool memory_read_blocking(hf__store *store, pthread_mutex_t *mutex) {
     (void)store;
     (void)mutex;
     return false;
@@ -320,7 +320,7 @@ static void space_leave(space *s, memory_client *self) {
 
 static void memory_free(hf__store *store, bool forked) {
     memory_store *m = (memory_store *)store;
-    if (m->space && !forked) { /* in a child the spaces may be half changed */
+    if (m->space && !forked) { /* in a forked child the spaces may be inconsistent */
         pthread_mutex_lock(&spaces_mutex);
         space_leave(m->space, m->self);
         pthread_mutex_unlock(&spaces_mutex);
@@ -341,7 +341,7 @@ static const hf__store_table memory_table = {
     .flush = memory_flush,
     .pollset = memory_pollset,
     .ready = memory_ready,
-    .read_blocking = memory_wait,
+    .read_blocking = memory_read_blocking,
     .in_flight = memory_in_flight,
     .shut = memory_shut,
 };

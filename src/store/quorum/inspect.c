@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* INSPECT, CLIENT_INFO and BREAK go to all nodes. The holder of a lock is the client that a
-   majority reports, or may report if some nodes do not answer. A client on a minority is only
-   trying to acquire. */
+   majority reports, or could report if all nodes answered. A client that only a minority reports is
+   still trying to acquire. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,7 +54,7 @@ static int count_agreeing(const hf__quorum_op *qop, int i, bool token) {
 
 /* The node whose report agrees with most others; -1: no node reports a holder. On a tie the highest
    token wins: a lower one is older, or not raised yet. */
-static int best_info(const hf__quorum_op *qop) {
+static int find_best_info(const hf__quorum_op *qop) {
     int best = -1, most = 0;
     for (int i = 0; i < qop->q->count; i++) {
         if (!vote_succeeded(&qop->votes[i]) || !qop->infos[i].held) continue;
@@ -87,7 +87,7 @@ static int64_t majority_remaining_ms(const hf__quorum_op *qop, int best) {
 
 static void decide_inspect(hf__quorum_op *qop, hf__time now) {
     (void)now;
-    int answered_count = 0, unheld = 0, silent = 0, best = best_info(qop);
+    int answered_count = 0, unheld = 0, silent = 0, best = find_best_info(qop);
     for (int i = 0; i < qop->q->count; i++) {
         answered_count += vote_succeeded(&qop->votes[i]);
         unheld += vote_succeeded(&qop->votes[i]) && !qop->infos[i].held;
@@ -141,7 +141,7 @@ static uint64_t highest_token(const hf__quorum_op *qop, hf_result result) {
     return token;
 }
 
-/* A holder has no majority any more, once too few nodes are left that may still have the hold. */
+/* The hold is broken once so few nodes may still have it that they are no majority. */
 static void decide_break(hf__quorum_op *qop, hf__time now) {
     (void)now;
     int broken = 0, not_held = 0, late = 0, maybe = 0;

@@ -14,12 +14,12 @@
 
 /* ---- Creation and end ---- */
 
-static hf__quorum_op **list_for(const hf__quorum_op *qop) {
+static hf__quorum_op **choose_list(const hf__quorum_op *qop) {
     return qop->is_acquire ? &qop->q->acquires : &qop->q->others;
 }
 
 static void link_quorum_op(hf__quorum_op *qop) {
-    hf__quorum_op **list = list_for(qop);
+    hf__quorum_op **list = choose_list(qop);
     qop->next = *list;
     if (qop->next) qop->next->prev = qop;
     *list = qop;
@@ -63,7 +63,7 @@ void hf__quorum_op_free(hf__quorum_op *qop) {
     if (qop->prev)
         qop->prev->next = qop->next;
     else
-        *list_for(qop) = qop->next;
+        *choose_list(qop) = qop->next;
     if (qop->next) qop->next->prev = qop->prev;
     for (int i = 0; i < q->count; i++) free(qop->votes[i].op.detail);
     free(qop->infos);
@@ -97,7 +97,8 @@ bool hf__vote_counts(const hf__vote *v) {
     return n->known && n->link == v->op.link && !hf__node_too_young(v->qop->q, n, v->qop->began);
 }
 
-/* A node that does not know the script for its uptime answers that request after the vote. */
+/* The uptime of a node may become known after its vote: if the node does not know the script for
+   it, the request is sent again. */
 bool hf__vote_pending(const hf__vote *v) {
     const hf__quorum_op *qop = v->qop;
     const hf__node *n = hf__vote_node(v);

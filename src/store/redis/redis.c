@@ -4,7 +4,7 @@
  *
  *   link           carries the commands
  *   subscriber     receives grants; opened when an acquire is first queued
- *   watch          asks Sentinels where the primary is; the other links follow (redis+sentinel://)
+ *   watch          asks Sentinels for the primary, and the other links follow (redis+sentinel://)
  *   replica_link   waits until replicas have confirmed (replicas=N)
  */
 #include "store/redis/redis.h"
@@ -58,8 +58,8 @@ static bool link_changed(link_snapshot *before, const hf__link *l) {
     return true;
 }
 
-/* Why the store is down. Through Sentinels, a node that is away is no final answer while the first
-   connection is being made. */
+/* Why the store is down. With Sentinels, a node that cannot be reached is not a final answer while
+   the first connection is being made. */
 static void update_down_result(redis *r) {
     const hf__sentinel_watch *w = r->watch;
     bool lost = w && w->result && r->link.state != HF__LINK_UP; /* no Sentinel knows the primary */
@@ -106,12 +106,12 @@ static void redis_free(hf__store *store, bool forked) {
 static void redis_submit(hf__store *store, hf__op *op, hf__time now) {
     redis *r = (redis *)store;
     if (r->in_cluster && op->name)
-        op->heard = hf__channels_subscribed(&r->channels, op->name, op->name_length);
+        op->subscribed = hf__channels_subscribed(&r->channels, op->name, op->name_length);
     hf__session_submit(&r->link.session, op, now);
 }
 
-/* Operations that the store keeps: a repeated release, a grant that replicas have yet to confirm,
-   or one that is being given back. */
+/* Whether the store keeps the operation: a repeated release, a grant that replicas must still
+   confirm, or a grant that is being undone. */
 static bool keep_op(redis *r, hf__op *op) {
     /* in a cluster the cluster store reclaims it */
     if (!r->in_cluster && hf__release_log_reclaim(op)) return true;
@@ -151,13 +151,14 @@ static bool redis_next_notification(hf__store *store, hf__notification *out) {
 
 /* ---- Running ---- */
 
-/* Whether the address to connect to is known: from the URL, or from Sentinels a moment ago. */
+/* Whether the address to connect to is known: from the URL, or from a recent answer of the
+   Sentinels. */
 static bool primary_known(const redis *r) {
     bool busy = r->link.state != HF__LINK_IDLE;
     return !r->watch || (r->primary.port && (busy || hf__sentinel_watch_primary(r->watch)));
 }
 
-/* When a primary that does not answer is suspected to be down, so that Sentinels are asked. Its
+/* When to suspect that a primary that does not answer is down, and to ask the Sentinels. Its
    connection is closed later. */
 static hf__time recheck_primary_at(const redis *r) {
     hf__time since = hf__session_waits_since(&r->link.session);
@@ -181,7 +182,7 @@ static void follow_primary(redis *r, hf__time now) {
     if (r->wants_replicas) hf__link_move(&r->replica_link, now);
 }
 
-/* A release may be unknown to a server other than the one that answered it. */
+/* A server other than the one that answered a release may not know of it. */
 static void repeat_releases(redis *r, hf__time now) {
     bool same = r->repeated == r->link.session.link;
     if (r->link.state != HF__LINK_UP || (same && !r->releases.repeat_now)) return;
@@ -201,7 +202,8 @@ static void tick_replica_link(redis *r, hf__time now) {
 static void redis_tick(hf__store *store, hf__time now) {
     redis *r = (redis *)store;
     if (r->watch) follow_primary(r, now);
-    if (r->store.wants_round_trip) r->link.session.register_at = now; /* any exchange measures it */
+    /* the registration is an exchange, so it measures the round trip */
+    if (r->store.wants_round_trip) r->link.session.register_at = now;
     r->store.wants_round_trip = false;
     if (primary_known(r)) hf__link_tick(&r->link, now);
     if (r->watch) repeat_releases(r, now);
@@ -267,8 +269,8 @@ static void redis_ready(hf__store *store, const struct pollfd *fds, int count,
     update_status(r);
 }
 
-/* Spin-reading pays off only for a single waiting thread. A client that hands a lock over leaves
-   the CPU to the next holder, and a client that waits among many leaves it to the others. */
+/* Polling before sleeping pays off only if no other thread or client needs the CPU: not while this
+   client hands locks over to others, or waits among many. */
 static bool is_alone(const redis *r) {
     bool contended =
         r->notifications.wanted && hf__now() - r->notifications.queued_at < CONTENDED_FOR;
@@ -346,7 +348,7 @@ hf__store *hf__redis_new(const hf__url *url, const hf__identity *who, hf__log *l
     if (r->in_cluster) r->subscriber.session.channels = &r->channels;
     r->wants_replicas = r->store.needs_claim = r->notifications.must_claim = url->replicas > 0;
     if (r->in_cluster) r->notifications.must_claim = true;
-    /* replicas confirm each name by itself */
+    /* replicas confirm each name separately */
     if (r->wants_replicas) r->store.multi_acquire = false;
     r->replica_wait = (hf__replica_wait){
         .commands = &r->link.session, .session = &r->replica_link.session, .url = url};

@@ -83,7 +83,7 @@ static bool store_notification(hf__store *store, hf__notification *out) {
     return hf__notifications_next(&((sim_store *)store)->notifications, out);
 }
 
-/* It subscribes once a waiter was queued, while the command link is up. */
+/* The store subscribes once a waiter was queued, while the command link is up. */
 static bool wants_link(const sim_store *s, int link) {
     return link == SIM_COMMANDS ||
            (s->notifications.wanted && s->links[SIM_COMMANDS].state == SIM_LINK_UP);
@@ -134,7 +134,7 @@ static size_t in_flight(const hf__store *store) {
 static void store_shut(hf__store *store, hf__time now) {
     sim_store *s = (sim_store *)store;
     if (store->up && !s->session.first && !s->session.out.length) {
-        hf__session_goodbye(&s->session);
+        hf__session_unregister(&s->session);
         sim_link_flush(&s->links[SIM_COMMANDS], now);
     }
     for (int i = 0; i < SIM_LINKS; i++) sim_link_shut(&s->links[i]);

@@ -54,9 +54,9 @@ static void forget_addresses(hf__link *l) {
     l->addresses = l->address = NULL;
 }
 
-/* Another thread may be reading or polling the socket, which would keep it open after close.
-   Connecting it to AF_UNSPEC resets it at once and wakes that thread. A unix socket has no reset
-   and is shut down. */
+/* If another thread is reading or polling the socket, close alone would not end the connection.
+   Connecting the socket to AF_UNSPEC resets the connection at once and wakes that thread. A unix
+   socket has no reset and is shut down. */
 static void reset_socket(const hf__link *l) {
     struct sockaddr nothing = {.sa_family = AF_UNSPEC};
     if (connect(l->fd, &nothing, sizeof nothing) != 0) shutdown(l->fd, SHUT_RDWR);
@@ -101,7 +101,7 @@ static void give_up_connection(hf__link *l) {
     l->state = HF__LINK_IDLE;
 }
 
-/* The connection, or the attempt at one, has failed: try again later, with growing pauses. */
+/* The connection broke, or could not be made: try again later, with growing pauses. */
 static void fail_link(hf__link *l, hf_result result, char *detail, hf__time now) {
     note_down(l, result, detail);
     hf__time wait = l->failures < 10 ? RETRY_FIRST << l->failures : RETRY_MOST;
@@ -170,7 +170,7 @@ static void start_tls(hf__link *l, hf__time now) {
     l->state = HF__LINK_TLS;
 }
 
-/* Begins to connect. Returns 0 or errno; EINPROGRESS is fine. */
+/* Begins to connect. Returns 0 or errno; EINPROGRESS is not a failure. */
 static int open_socket(hf__link *l, int family, const struct sockaddr *address, socklen_t length) {
     l->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (l->fd < 0) return errno;
@@ -178,14 +178,14 @@ static int open_socket(hf__link *l, int family, const struct sockaddr *address, 
     return connect(l->fd, address, length) == 0 ? 0 : errno;
 }
 
-static hf_result result_of(int error) {
+static hf_result result_of_errno(int error) {
     return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS
                ? HF_NOMEM
                : HF_UNREACHABLE;
 }
 
-static void cannot_connect(hf__link *l, int error, hf__time now) {
-    fail_link(l, result_of(error),
+static void fail_connect(hf__link *l, int error, hf__time now) {
+    fail_link(l, result_of_errno(error),
               hf__line("cannot connect to %s: %s%s", l->where, strerror(error),
                        error == ECONNREFUSED ? " (is a server running there?)" : ""),
               now);
@@ -217,7 +217,7 @@ static int open_address(hf__link *l, hf__time now) {
 static void try_addresses(hf__link *l, int error, hf__time now) {
     while (!note_connect_result(l, error, now)) {
         if (!l->address || !l->address->ai_next) {
-            cannot_connect(l, error, now);
+            fail_connect(l, error, now);
             return;
         }
         l->address = l->address->ai_next;
@@ -340,8 +340,8 @@ static void feed_bytes(hf__link *l, const char *bytes, size_t length) {
 }
 
 /* Waking a sleeping thread may take longer than the server's answer. So the thread first polls for
-   a moment and yields the CPU between two tries. If polling found nothing, the next reads sleep at
-   once, for a number of reads that doubles each time. */
+   a moment and yields the CPU between two tries. If polling finds nothing, the next reads sleep at
+   once. The number of these reads doubles each time. */
 static ssize_t poll_then_sleep(hf__link *l) {
     if (l->sleeps) {
         l->sleeps--;
@@ -404,8 +404,8 @@ static bool refill_sending(hf__link *l) {
     return l->sending.length > 0;
 }
 
-/* After a pause, read before sending. This shows whether the server has closed the connection, and
-   unsolicited bytes must not be taken for the answer. */
+/* After a pause, read before sending. This shows whether the server has closed the connection. It
+   also prevents unsolicited bytes from being taken for the answer. */
 static bool must_read_first(const hf__link *l) {
     return l->state == HF__LINK_UP && l->sent == l->sending.length && l->session.out.length &&
            l->session.in_flight == l->session.unsent && hf__now() - l->fed_at > PAUSE;
@@ -566,9 +566,10 @@ hf__time hf__link_due(const hf__link *l) {
     }
 }
 
-/* With no operation in flight the connection can be closed in order, after a goodbye. */
-static void close_politely(hf__link *l) {
-    hf__session_goodbye(&l->session);
+/* With no operation in flight, the connection can be closed cleanly, after removing the
+   registration. */
+static void close_cleanly(hf__link *l) {
+    hf__session_unregister(&l->session);
     if (refill_sending(l) && l->sent == 0)
         (void)!send(l->fd, l->sending.data, l->sending.length, MSG_DONTWAIT | MSG_NOSIGNAL);
     close(l->fd);
@@ -577,7 +578,7 @@ static void close_politely(hf__link *l) {
 
 void hf__link_shut(hf__link *l) {
     bool quiet = l->state == HF__LINK_UP && !l->session.first && !l->reading && !l->writing;
-    if (quiet && l->sent == l->sending.length && !l->session.out.length) close_politely(l);
+    if (quiet && l->sent == l->sending.length && !l->session.out.length) close_cleanly(l);
     hf__session_break(&l->session);
     l->state = HF__LINK_SHUT;
     if (!l->reading && !l->writing)

@@ -13,8 +13,8 @@
  *  1. At most one thread reads and at most one writes, each without the mutex. `reading` and
  *     `writing` say so, and the socket is closed only when both are false.
  *  2. Bytes that were read are fed to the session before another thread may read.
- *  3. A connection that is given up is closed by a reset, so that as little as possible of the sent
- *     bytes is still delivered. Acquire ids make the rest harmless.
+ *  3. A connection that is given up is closed by a reset, so that as few of the sent bytes as
+ *     possible are still delivered. Acquire ids make the rest harmless.
  *
  * The caller's mutex protects the link. Functions that do I/O take it and unlock it meanwhile.
  */
@@ -56,13 +56,13 @@ typedef struct hf__link {
     bool warned;       /* tls_verify=none was reported */
 
     bool reading, writing, want_write;
-    /* reader's: how often in a row polling for an answer found nothing */
+    /* the reader's: how often in a row polling for an answer found nothing */
     unsigned empty_polls;
-    unsigned sleeps;    /* reader's: how many reads are still to sleep without polling */
+    unsigned sleeps;    /* the reader's: how many of the next reads sleep without polling */
     hf__buffer sending; /* writer's, while `writing` */
     size_t sent;
     hf__time fed_at; /* when bytes last arrived */
-    /* an answer is overdue, but its bytes are there unread: check again then */
+    /* an answer is overdue, but its bytes have arrived unread: when to check again */
     hf__time recheck_at;
 
     hf__tls *tls;             /* rediss://, while connected */
@@ -85,7 +85,7 @@ void hf__link_flush(hf__link *link, pthread_mutex_t *mutex);
 int hf__link_pollset(hf__link *link, struct pollfd *fd, bool reading);
 void hf__link_ready(hf__link *link, short events, pthread_mutex_t *mutex);
 
-/* Closes the connection and makes it again at once. */
+/* Closes the connection and makes a new one at once. */
 void hf__link_renew(hf__link *link, hf__time now);
 
 /* The URL has a new address: connect there, not before `when`. */
@@ -94,7 +94,7 @@ void hf__link_move(hf__link *link, hf__time when);
 /* See hf__store_table.read_blocking. `spin`: poll for a moment before sleeping. */
 bool hf__link_wait(hf__link *link, bool spin, pthread_mutex_t *mutex);
 
-/* Says goodbye if possible and closes, for good. */
+/* Closes the connection permanently. If possible, removes the client's registration first. */
 void hf__link_shut(hf__link *link);
 
 #endif

@@ -96,7 +96,7 @@ static const char *last_error_reason(void) {
 
 /* ---- Options of the URL ---- */
 
-static hf_result bad_file(const char *option, const char *path, char **detail) {
+static hf_result report_bad_file(const char *option, const char *path, char **detail) {
     const char *why = access(path, R_OK) == 0 ? last_error_reason() : strerror(errno);
     *detail = hf__line("%s %s cannot be used: %s", option, path, why);
     return HF_INVALID;
@@ -114,17 +114,18 @@ static hf_result use_authorities(SSL_CTX *ctx, const hf__url *url, char **detail
     if (ssl.SSL_CTX_load_verify_locations(ctx, directory ? NULL : url->tls_ca,
                                           directory ? url->tls_ca : NULL) == 1)
         return HF_OK;
-    return bad_file("tls_ca", url->tls_ca, detail);
+    return report_bad_file("tls_ca", url->tls_ca, detail);
 }
 
 static hf_result use_certificate(SSL_CTX *ctx, const hf__url *url, char **detail) {
     if (!url->tls_cert) return HF_OK;
     const char *key = url->tls_key ? url->tls_key : url->tls_cert;
     if (ssl.SSL_CTX_use_certificate_chain_file(ctx, url->tls_cert) != 1)
-        return bad_file("tls_cert", url->tls_cert, detail);
+        return report_bad_file("tls_cert", url->tls_cert, detail);
     if (ssl.SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1 ||
         ssl.SSL_CTX_check_private_key(ctx) != 1)
-        return bad_file(url->tls_key ? "tls_key" : "tls_cert (no tls_key is given)", key, detail);
+        return report_bad_file(url->tls_key ? "tls_key" : "tls_cert (no tls_key is given)", key,
+                               detail);
     return HF_OK;
 }
 
@@ -144,12 +145,12 @@ static hf_result make_context(const hf__url *url, SSL_CTX **ctx, char **detail) 
 
 struct hf__tls {
     SSL *ssl;
-    BIO *in, *out; /* owned by the SSL once they are set */
+    BIO *in, *out; /* owned by `ssl` once they are set */
     bool ready;
 };
 
-/* Sets the host that the certificate must be for. A name is also sent as SNI; an address may not
-   be. */
+/* Sets the host that the certificate must be for. A name is also sent as SNI; an address must not
+   be sent. */
 static bool expect_host(SSL *s, char *host) {
     unsigned char address[sizeof(struct in6_addr)];
     if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1)
@@ -191,7 +192,7 @@ static hf_result start_handshake(hf__tls *t, const hf__url *url, hf__buffer *out
     if (r) return r;
     if (!t->ssl || !create_bios(t) || !expect_host(t->ssl, url->host)) return HF_NOMEM;
     ssl.SSL_set_connect_state(t->ssl);
-    (void)ssl.SSL_do_handshake(t->ssl); /* wants an answer */
+    (void)ssl.SSL_do_handshake(t->ssl); /* it needs an answer of the server to continue */
     drain_output(t, out);
     return out->failed ? HF_NOMEM : HF_OK;
 }
@@ -223,7 +224,7 @@ bool hf__tls_ready(const hf__tls *t) {
     return t->ready;
 }
 
-static hf_result handshake_failed(hf__tls *t, char **detail) {
+static hf_result report_handshake_failure(hf__tls *t, char **detail) {
     long verified = ssl.SSL_get_verify_result(t->ssl);
     bool named =
         verified == X509_V_ERR_HOSTNAME_MISMATCH || verified == X509_V_ERR_IP_ADDRESS_MISMATCH;
@@ -245,7 +246,7 @@ static hf_result continue_handshake(hf__tls *t, char **detail) {
     int n = ssl.SSL_do_handshake(t->ssl);
     t->ready = n == 1;
     if (n == 1 || ssl.SSL_get_error(t->ssl, n) == SSL_ERROR_WANT_READ) return HF_OK;
-    return handshake_failed(t, detail);
+    return report_handshake_failure(t, detail);
 }
 
 static hf_result open_records(hf__tls *t, hf__buffer *plain, char **detail) {
@@ -275,7 +276,7 @@ hf_result hf__tls_feed(hf__tls *t, const char *bytes, size_t length, hf__buffer 
 }
 
 /* Encrypts record by record. Otherwise OpenSSL's own memory would grow to the largest amount ever
-   sent at once, and stay so. */
+   sent at once, and never shrink. */
 void hf__tls_seal(hf__tls *t, const char *bytes, size_t length, hf__buffer *out) {
     ssl.ERR_clear_error();
     while (length && !out->failed) {

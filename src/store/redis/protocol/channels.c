@@ -10,7 +10,7 @@
 #include "holdfast.h"
 #include "store/redis/protocol/command.h"
 
-#define LINGER (30 * HF__SEC) /* a waiter asks at least every 10 s, which renews its interest */
+#define LINGER (30 * HF__SEC) /* a waiter rechecks at least every 10 s, which renews its interest */
 #define TIDY   (10 * HF__SEC)
 #define SUFFIX ":c:"
 
@@ -21,7 +21,7 @@ struct hf__channel {
     hf__channel *next, *prev;
     channel_state state;
     bool changed;
-    bool wanted_again;   /* UNSUBSCRIBING: a waiter came since */
+    bool wanted_again;   /* UNSUBSCRIBING: a new waiter has come meanwhile */
     uint64_t request_id; /* SUBSCRIBING: order of the requests */
     hf__time used;
     size_t length; /* of the name */
@@ -73,11 +73,11 @@ void hf__channels_fini(hf__channels *c) {
 
 /* ---- Lookup by name ---- */
 
-static size_t text_length(const hf__channels *c, const char *name, size_t length) {
+static size_t channel_length(const hf__channels *c, const char *name, size_t length) {
     return hf__key_length(c->prefix, name, length, SUFFIX) + strlen(c->client);
 }
 
-static void put_text(const hf__channels *c, char *at, const char *name, size_t length) {
+static void write_channel(const hf__channels *c, char *at, const char *name, size_t length) {
     at = hf__key_put(at, c->prefix, name, length, SUFFIX);
     memcpy(at, c->client, strlen(c->client));
 }
@@ -90,20 +90,20 @@ static hf__channel *channel_of(hf__mapped *m) {
 
 static hf__channel *find_channel(const hf__channels *c, const char *name, size_t length) {
     char text[TEXT_MAX];
-    size_t size = text_length(c, name, length);
+    size_t size = channel_length(c, name, length);
     if (!c->names.count || size > sizeof text) return NULL;
-    put_text(c, text, name, length);
+    write_channel(c, text, name, length);
     return channel_of(hf__map_find(&c->names, text, size));
 }
 
 static hf__channel *add_channel(hf__channels *c, const char *name, size_t length) {
-    size_t size = text_length(c, name, length);
+    size_t size = channel_length(c, name, length);
     if (c->names.count == HF__CHANNELS_MAX || size > TEXT_MAX) return NULL;
     hf__channel *ch = calloc(1, sizeof *ch + length + size);
     if (!ch) return NULL;
     memcpy(ch->name, name, length);
     ch->length = length;
-    put_text(c, ch->name + length, name, length);
+    write_channel(c, ch->name + length, name, length);
     ch->mapped.key = ch->name + length;
     ch->mapped.length = size;
     hf__map_add(&c->names, &ch->mapped);
@@ -209,7 +209,7 @@ bool hf__channels_push(hf__channels *c, const hf__reply *r) {
     return true;
 }
 
-static hf__channel *oldest_request(const hf__channels *c) {
+static hf__channel *find_oldest_request(const hf__channels *c) {
     hf__channel *oldest = NULL;
     for (hf__channel *ch = c->first; ch; ch = ch->next)
         if (ch->state == SUBSCRIBING && (!oldest || ch->request_id < oldest->request_id))
@@ -222,7 +222,7 @@ static bool lacks_shards(const char *error) {
 }
 
 bool hf__channels_error(hf__channels *c, const char *error, hf__log *log) {
-    hf__channel *ch = oldest_request(c);
+    hf__channel *ch = find_oldest_request(c);
     if (!ch) return false;
     if (lacks_shards(error) && !c->plain) {
         c->plain = true;

@@ -23,12 +23,12 @@ void hf__login_send(hf__session *s, const char *password) {
         s->login_left++;
     }
     if (s->role == HF__SENTINEL) {
-        hf__sentinel_ask(s->sentinel, &s->out);
-        s->login_left += HF__SENTINEL_ASKS;
+        hf__sentinel_request(s->sentinel, &s->out);
+        s->login_left += HF__SENTINEL_REPLIES;
         return;
     }
     if (s->url->primary) {
-        hf__role_ask(&s->out);
+        hf__role_request(&s->out);
         s->parser.reply.nested = true;
         s->login_left++;
     }
@@ -49,7 +49,7 @@ void hf__login_send(hf__session *s, const char *password) {
 /* ---- Answers ---- */
 
 /* An unknown error text may repeat the password, so it is not shown. */
-static hf_result login_refused(const hf__session *s, const char *error, char **detail) {
+static hf_result report_login_refused(const hf__session *s, const char *error, char **detail) {
     hf_result result = hf__session_error(s, NULL, error, detail);
     if (result != HF_PROTOCOL) return result;
     free(*detail);
@@ -59,8 +59,8 @@ static hf_result login_refused(const hf__session *s, const char *error, char **d
     return HF_REFUSED;
 }
 
-static hf_result sentinel_answer(hf__session *s, char **detail) {
-    unsigned part = HF__SENTINEL_ASKS - s->login_left--;
+static hf_result handle_sentinel_answer(hf__session *s, char **detail) {
+    unsigned part = HF__SENTINEL_REPLIES - s->login_left--;
     hf_result r = hf__sentinel_answer(s->sentinel, part, &s->parser.reply, s->where, detail);
     if (r || s->login_left) return r;
     s->state = HF__READY;
@@ -70,9 +70,9 @@ static hf_result sentinel_answer(hf__session *s, char **detail) {
 
 hf_result hf__login_answer(hf__session *s, hf__time now, char **detail) {
     const hf__reply *r = &s->parser.reply;
-    if (s->role == HF__SENTINEL && s->login_left <= HF__SENTINEL_ASKS)
-        return sentinel_answer(s, detail);
-    if (r->type == REDIS_REPLY_ERROR) return login_refused(s, r->item[0].text, detail);
+    if (s->role == HF__SENTINEL && s->login_left <= HF__SENTINEL_REPLIES)
+        return handle_sentinel_answer(s, detail);
+    if (r->type == REDIS_REPLY_ERROR) return report_login_refused(s, r->item[0].text, detail);
     s->login_left--;
     if (s->parser.reply.nested && s->login_left == 1) {
         s->parser.reply.nested = false;

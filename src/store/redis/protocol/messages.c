@@ -48,7 +48,7 @@ static void take_message(hf__session *s, hf__time now) {
     hf__message m;
     const char *text = hf__reply_text(&s->parser.reply, 2);
     if (!text || !read_message(&m, text)) return;
-    m.came_at = now;
+    m.arrived_at = now;
     if (s->message_count == HF__MESSAGES_MAX) {
         s->missed = true;
         return;

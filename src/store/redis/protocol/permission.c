@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Explains a missing right. A server names the command that a user may not run only if the client
- * sent it directly. For a script, Redis before 7.2 only gives the line in the script. For keys and
- * channels a server does not say which one. This file fills in what is missing.
+ * sent it directly. For a script, Redis before 7.2 gives only the line in the script. If a key or a
+ * channel is refused, a server does not say which one. This file adds what is missing.
  */
 #include "store/redis/protocol/permission.h"
 
@@ -20,7 +20,7 @@
 /* ---- Commands ---- */
 
 /* 'lpos' from "to run the 'lpos' command". */
-static bool quoted_command(const hf__error_line *error, char out[COMMAND_MAX]) {
+static bool read_quoted_command(const hf__error_line *error, char out[COMMAND_MAX]) {
     const char *run = strstr(error->text, "run the '"),
                *from = run ? run + strlen("run the '") : NULL;
     size_t length = from ? strcspn(from, "'") : 0;
@@ -30,7 +30,7 @@ static bool quoted_command(const hf__error_line *error, char out[COMMAND_MAX]) {
     return true;
 }
 
-static const char *text_of_line(const char *text, long line) {
+static const char *find_line(const char *text, long line) {
     while (text && --line > 0) {
         text = strchr(text, '\n');
         if (text) text++;
@@ -60,10 +60,10 @@ static bool read_called_commands(const char *text, char out[COMMAND_MAX]) {
     return used > 0;
 }
 
-static bool script_command(const hf__error_line *error, const hf__script *script,
-                           char out[COMMAND_MAX]) {
+static bool read_script_command(const hf__error_line *error, const hf__script *script,
+                                char out[COMMAND_MAX]) {
     long line = error->script_line;
-    const char *text = script && line > 0 ? text_of_line(script->text, line) : NULL;
+    const char *text = script && line > 0 ? find_line(script->text, line) : NULL;
     if (text) return read_called_commands(text, out);
     if (!script || line) return false;
     hf__text_copy(out, COMMAND_MAX,
@@ -75,7 +75,7 @@ static bool script_command(const hf__error_line *error, const hf__script *script
 static char *explain_command(const hf__error_line *error, const hf__attempt *attempt,
                              const char *where) {
     char command[COMMAND_MAX];
-    if (quoted_command(error, command) || script_command(error, attempt->script, command))
+    if (read_quoted_command(error, command) || read_script_command(error, attempt->script, command))
         return hf__line("%s: the ACL user lacks a right: it may not run the command %s; "
                         "docs/REDIS-PROTOCOL.md lists the rights that are needed",
                         where, command);
@@ -102,8 +102,8 @@ static char *explain_channel(const hf__attempt *attempt, const char *where) {
         attempt->prefix, attempt->client, attempt->prefix);
 }
 
-/* Redis 7.2 and later put the user's name before the missing right, and that name may be any word.
-   So the quoted command is checked first. */
+/* Redis 7.2 and later put the user's name before the missing right, and the user's name may be any
+   word, also "key" or "channel". So the quoted command is checked first. */
 char *hf__permission_missing(const char *line, const hf__attempt *attempt, const char *where) {
     hf__error_line error = hf__error_unwrap(line);
     if (!hf__error_has_code(&error, "NOPERM")) return NULL;

@@ -21,7 +21,7 @@ static bool is_skipped(const redisReadTask *task) {
     return r->nested && task->parent && task->parent->parent;
 }
 
-static hf__value *value_slot(const redisReadTask *task, int type) {
+static hf__value *find_value_slot(const redisReadTask *task, int type) {
     hf__reply *r = task->privdata;
     if (!task->parent) {
         begin_reply(r, type, 1);
@@ -59,7 +59,7 @@ static void *put_value(const redisReadTask *task, hf__value value) {
         return task->privdata;
     }
     if (is_skipped(task)) return task->privdata;
-    hf__value *to = value_slot(task, value.type);
+    hf__value *to = find_value_slot(task, value.type);
     if (!to) return NULL;
     *to = value;
     return task->privdata;
@@ -70,7 +70,7 @@ static void *make_string(const redisReadTask *task, char *text, size_t length) {
     if (is_in_slots(task))
         return put_value(task, (hf__value){.type = task->type, .text = text, .length = length});
     if (is_skipped(task)) return r;
-    hf__value *to = value_slot(task, task->type);
+    hf__value *to = find_value_slot(task, task->type);
     if (!to || length >= HF__REPLY_TEXT - r->used) return NULL;
     char *copy = r->text + r->used;
     memcpy(copy, text, length);

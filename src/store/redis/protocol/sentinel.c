@@ -23,9 +23,9 @@ void hf__sentinel_next(hf__sentinel *s) {
 /* The epoch and the address come in two replies. If a failover happens in between, only the second
    reply shows it, so the address is never older than the epoch. Subscribing comes last, because no
    other command is allowed after it. */
-void hf__sentinel_ask(hf__sentinel *s, hf__buffer *out) {
-    s->said = (hf__address){.port = 0};
-    s->said_epoch = 0;
+void hf__sentinel_request(hf__sentinel *s, hf__buffer *out) {
+    s->reported = (hf__address){.port = 0};
+    s->reported_epoch = 0;
     s->switched = false;
     hf__command_begin(out, 3);
     hf__command_string(out, "SENTINEL");
@@ -42,12 +42,12 @@ void hf__sentinel_ask(hf__sentinel *s, hf__buffer *out) {
 
 /* ---- Answers ---- */
 
-static hf_result no_sentinel(const char *where, char **detail) {
+static hf_result report_no_sentinel(const char *where, char **detail) {
     *detail = hf__line("%s does not answer as a Sentinel does; is it one?", where);
     return HF_PROTOCOL;
 }
 
-static hf_result unknown_name(const hf__sentinel *s, const char *where, char **detail) {
+static hf_result report_unknown_name(const hf__sentinel *s, const char *where, char **detail) {
     *detail =
         hf__line("the Sentinel at %s knows no primary named '%.100s'; check the name in the URL",
                  where, s->url->primary);
@@ -56,8 +56,8 @@ static hf_result unknown_name(const hf__sentinel *s, const char *where, char **d
 
 static hf_result explain_refusal(const hf__sentinel *s, const char *error, const char *where,
                                  char **detail) {
-    if (strstr(error, "No such master")) return unknown_name(s, where, detail);
-    if (strstr(error, "unknown command")) return no_sentinel(where, detail);
+    if (strstr(error, "No such master")) return report_unknown_name(s, where, detail);
+    if (strstr(error, "unknown command")) return report_no_sentinel(where, detail);
     bool password = !strncmp(error, "NOAUTH", 6);
     *detail = hf__line("the Sentinel at %s refused: %.160s%s", where, error,
                        password ? " (set sentinel_password_file)" : "");
@@ -69,7 +69,7 @@ static bool read_epoch(hf__sentinel *s, const hf__reply *r) {
     for (size_t i = 0; i + 1 < r->count; i += 2) {
         const char *field = hf__reply_text(r, i);
         if (field && !strcmp(field, "config-epoch"))
-            return hf__reply_number(r, i + 1, &s->said_epoch);
+            return hf__reply_number(r, i + 1, &s->reported_epoch);
     }
     return false;
 }
@@ -87,11 +87,11 @@ static bool read_address(hf__address *address, const hf__reply *r) {
 
 static void accept_answer(hf__sentinel *s) {
     s->older |= 1u << s->at;
-    if (s->primary.port && s->said_epoch < s->epoch &&
+    if (s->primary.port && s->reported_epoch < s->epoch &&
         (unsigned)__builtin_popcount(s->older) <= s->count / 2)
         return;
-    s->primary = s->said;
-    s->epoch = s->said_epoch;
+    s->primary = s->reported;
+    s->epoch = s->reported_epoch;
     s->older = 0;
 }
 
@@ -103,19 +103,19 @@ static bool is_push(const hf__reply *r, const char *kind) {
 hf_result hf__sentinel_answer(hf__sentinel *s, unsigned i, const hf__reply *r, const char *where,
                               char **detail) {
     if (r->type == REDIS_REPLY_ERROR) return explain_refusal(s, r->item[0].text, where, detail);
-    if (i == 1 && r->type == REDIS_REPLY_NIL) return unknown_name(s, where, detail);
+    if (i == 1 && r->type == REDIS_REPLY_NIL) return report_unknown_name(s, where, detail);
     bool array = r->type == REDIS_REPLY_ARRAY;
     bool good = i == 0   ? array && read_epoch(s, r)
-                : i == 1 ? array && read_address(&s->said, r)
+                : i == 1 ? array && read_address(&s->reported, r)
                          : is_push(r, "subscribe");
-    if (!good) return no_sentinel(where, detail);
-    if (i == HF__SENTINEL_ASKS - 1) accept_answer(s);
+    if (!good) return report_no_sentinel(where, detail);
+    if (i == HF__SENTINEL_REPLIES - 1) accept_answer(s);
     return HF_OK;
 }
 
 /* The message is "name old-host old-port new-host new-port". Only the name is used. */
 hf_result hf__sentinel_push(hf__sentinel *s, const hf__reply *r, const char *where, char **detail) {
-    if (!is_push(r, "message")) return no_sentinel(where, detail);
+    if (!is_push(r, "message")) return report_no_sentinel(where, detail);
     const char *text = hf__reply_text(r, 2);
     size_t length = strlen(s->url->primary);
     if (text && !strncmp(text, s->url->primary, length) && text[length] == ' ') s->switched = true;
@@ -124,7 +124,7 @@ hf_result hf__sentinel_push(hf__sentinel *s, const hf__reply *r, const char *whe
 
 /* ---- Roles ---- */
 
-void hf__role_ask(hf__buffer *out) {
+void hf__role_request(hf__buffer *out) {
     hf__command_begin(out, 1);
     hf__command_string(out, "ROLE");
 }

@@ -41,7 +41,7 @@ static void push_completed(hf__session *s, hf__op *op, hf_result result, bool ma
 }
 
 static void copy_sent_fields(hf__op *op, const hf__op *sent) {
-    op->heard = sent->heard;
+    op->subscribed = sent->subscribed;
     op->sent_at = sent->sent_at;
     op->link = sent->link;
 }
@@ -106,7 +106,7 @@ void hf__session_send(hf__session *s, hf__op *op, bool whole, hf__time now) {
                              hf__line("out of memory while writing a command to %s", s->where));
         return;
     }
-    op->asking_said = op->asking;
+    op->asking_sent = op->asking;
     op->sent_at = now;
     op->link = s->link;
     op->next = NULL;
@@ -237,7 +237,7 @@ hf__time hf__session_waits_since(const hf__session *s) {
     return s->first ? s->first->sent_at : HF__NEVER;
 }
 
-void hf__session_goodbye(hf__session *s) {
+void hf__session_unregister(hf__session *s) {
     if (s->state != HF__READY || s->role != HF__COMMANDS) return;
     if (s->url->in_cluster && !s->registered) return;
     hf__command_begin(&s->out, 2);

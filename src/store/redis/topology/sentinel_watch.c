@@ -93,7 +93,7 @@ static void note_answer(hf__sentinel_watch *w, hf__time now) {
         hf__log_add(w->log, HF_LOG_INFO,
                     "the Sentinel at %s is behind the others and is not believed: it says that the "
                     "primary is at %s, port %d",
-                    w->link.where, w->sentinel.said.host, (int)w->sentinel.said.port);
+                    w->link.where, w->sentinel.reported.host, (int)w->sentinel.reported.port);
     w->leave_at = now + next_pause(w);
 }
 
@@ -118,7 +118,8 @@ static void note_failure(hf__sentinel_watch *w, hf__time now) {
 
 /* ---- Running ---- */
 
-/* While the primary is up, Sentinels are asked at leisure. When it goes down, the pause ends. */
+/* While the primary is up, Sentinels are asked with long pauses. When it goes down, the pause ends
+   at once. */
 static void set_primary_up(hf__sentinel_watch *w, bool primary_up, hf__time now) {
     w->primary_up = primary_up;
     w->rounds = 0;
@@ -127,17 +128,17 @@ static void set_primary_up(hf__sentinel_watch *w, bool primary_up, hf__time now)
     if (!primary_up && w->link.state == HF__LINK_IDLE) w->link.retry_at = now;
 }
 
-static void look_at_link(hf__sentinel_watch *w, hf__time now) {
+static void check_link(hf__sentinel_watch *w, hf__time now) {
     bool idle = w->link.state == HF__LINK_IDLE;
     if (w->link.state == HF__LINK_UP && !w->listening)
         note_answer(w, now);
-    else if (idle && w->listening) /* it disconnected: simply ask the next */
+    else if (idle && w->listening) /* the Sentinel disconnected: ask the next one */
         w->leave_at = now;
     else if (idle && w->link.failures)
         note_failure(w, now);
     if (!w->listening) return;
     if (w->sentinel.switched) {
-        hf__log_add(w->log, HF_LOG_INFO, "the Sentinel at %s tells of a failover", w->link.where);
+        hf__log_add(w->log, HF_LOG_INFO, "the Sentinel at %s reports a failover", w->link.where);
         connect_to_sentinel(w, now);
     } else if (now >= w->leave_at) {
         hf__sentinel_next(&w->sentinel);
@@ -149,9 +150,9 @@ void hf__sentinel_watch_tick(hf__sentinel_watch *w, bool primary_up, hf__time no
     if (!w->open_until) w->open_until = hf__after_ms(now, w->sentinel.url->connect_timeout_ms);
     if (primary_up || now >= w->open_until) w->open_until = HF__NEVER;
     if (primary_up != w->primary_up) set_primary_up(w, primary_up, now);
-    look_at_link(w, now);
+    check_link(w, now);
     hf__link_tick(&w->link, now);
-    look_at_link(w, now);
+    check_link(w, now);
 }
 
 hf__time hf__sentinel_watch_due(const hf__sentinel_watch *w) {

@@ -151,7 +151,7 @@ static const char *url_with_file(const char *path) {
     return url_with("", rest);
 }
 
-static void test_F41_no_secret_is_told(void **state) {
+static void test_F41_no_secret_is_shown(void **state) {
     (void)state;
     clear_log();
     check_refused(HF_REFUSED, "password", url_with(":" WRONG "@", ""));
@@ -354,7 +354,7 @@ struct async {
     hf_hold *hold;
 };
 
-static void tell_async(hf_result result, hf_hold *hold, void *arg) {
+static void store_result(hf_result result, hf_hold *hold, void *arg) {
     struct async *a = arg;
     a->result = result;
     a->hold = hold;
@@ -367,7 +367,7 @@ static void test_F49_one_slow_login_refuses_no_lease_of_an_async_call(void **sta
     struct async a = {.hold = NULL};
     hf_client *client = log_in_slowly(&far, NULL);
     const hf_options options = {.wait_ms = 10000, .lease_ms = SLOW_LEASE_MS};
-    T_HF(HF_OK, hf_acquire_async(client, "once", &options, tell_async, &a));
+    T_HF(HF_OK, hf_acquire_async(client, "once", &options, store_result, &a));
     T_WAIT_UNTIL(atomic_load(&a.done), WATCHDOG_MS);
     T_HF(HF_OK, a.result);
     T_HF(HF_OK, hf_release(a.hold));
@@ -385,7 +385,7 @@ static void *acquire_in_thread(void *arg) {
     return NULL;
 }
 
-static void test_F49_a_wait_rides_out_a_store_that_is_slow_for_the_moment(void **state) {
+static void test_F49_a_wait_survives_a_store_that_is_slow_for_a_moment(void **state) {
     (void)state;
     struct far far;
     hf_client *client;
@@ -396,8 +396,8 @@ static void test_F49_a_wait_rides_out_a_store_that_is_slow_for_the_moment(void *
     struct async a = {.hold = (hf_hold *)client};
     uint64_t before = t_proxy_bytes(far.proxy, T_TO_SERVER);
     assert_int_equal(pthread_create(&thread, NULL, acquire_in_thread, &a), 0);
-    /* It has measured, and found the store too slow. It sends the second request after the answer
-       to the first. */
+    /* The client has measured, and found the store too slow. It sends the second request after the
+       answer to the first. */
     for (int i = 0; i < 2; i++) {
         t_proxy_wait_bytes(far.proxy, T_TO_SERVER, before + 1, WATCHDOG_MS);
         before = t_proxy_bytes(far.proxy, T_TO_SERVER);
@@ -463,7 +463,7 @@ static void test_a_server_that_is_gone(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_log_lines_by_level),
-        cmocka_unit_test(test_F41_no_secret_is_told),
+        cmocka_unit_test(test_F41_no_secret_is_shown),
         cmocka_unit_test(test_ways_to_log_in),
         cmocka_unit_test(test_a_changed_password_is_read_again),
         cmocka_unit_test(test_F41_a_server_that_echoes_the_password),
@@ -473,7 +473,7 @@ int main(void) {
         cmocka_unit_test(test_F49_one_slow_login_refuses_no_lease),
         cmocka_unit_test(test_F49_one_slow_login_refuses_no_lease_of_many_names),
         cmocka_unit_test(test_F49_one_slow_login_refuses_no_lease_of_an_async_call),
-        cmocka_unit_test(test_F49_a_wait_rides_out_a_store_that_is_slow_for_the_moment),
+        cmocka_unit_test(test_F49_a_wait_survives_a_store_that_is_slow_for_a_moment),
         cmocka_unit_test(test_F49_a_default_lease_below_the_round_trip),
         cmocka_unit_test(test_F28_a_key_of_another_type),
         cmocka_unit_test(test_a_server_that_is_gone),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The queue of waiters: who is served, in which order, and what a leaving waiter leaves behind.
+ * The queue of waiters: which waiter is served next, and what a leaving waiter leaves behind.
  * Includes a server out of memory, a stopped waiter, and late bytes (B8, B20, F13, F27, F29, F42,
  * F44, F47, F51).
  */
@@ -10,8 +10,8 @@
 
 /* ---- Order ----------------------------------------------------------------------------------- */
 
-/* As after the death of a holder: no release has handed the lock over. */
-static void B08_a_free_lock_goes_to_the_first_in_line_and_not_to_who_asks(void **state) {
+/* As after the death of a holder, no release has handed the lock over. */
+static void B08_a_free_lock_goes_to_the_first_waiter_and_not_to_a_newcomer(void **state) {
     bed *b = *state;
     hf_client *late = bed_direct(b);
     hold_by_hand(b, LOCK, t_patience(60000));
@@ -27,7 +27,7 @@ static void B08_a_free_lock_goes_to_the_first_in_line_and_not_to_who_asks(void *
 }
 
 /* A client that serves the queue and then enqueues is visible there to the next client. */
-static void B08_who_stands_behind_the_one_he_served_is_not_passed(void **state) {
+static void B08_a_client_that_serves_the_queue_and_joins_it_is_not_passed(void **state) {
     bed *b = *state;
     hf_client *late = bed_direct(b), *second = bed_subscriber(b);
     hold_by_hand(b, LOCK, t_patience(60000));
@@ -44,7 +44,7 @@ static void B08_who_stands_behind_the_one_he_served_is_not_passed(void **state) 
 
 /* A release carries the acquire of the client's next thread. That acquire gets the end of the
    queue, or the lock. */
-static void B08_the_next_of_a_client_stands_behind_others(void **state) {
+static void B08_the_next_acquire_of_a_client_queues_behind_others(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber(b);
     hf_hold *hold = TAKE(client);
@@ -61,7 +61,7 @@ static void B08_the_next_of_a_client_stands_behind_others(void **state) {
     FREE(await_grant(next));
 }
 
-static void B08_with_nobody_else_in_line_a_release_is_a_transfer(void **state) {
+static void B08_without_other_waiters_a_release_passes_the_lock_on_in_one_command(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     hf_hold *hold = TAKE(client);
@@ -78,7 +78,7 @@ static void B08_with_nobody_else_in_line_a_release_is_a_transfer(void **state) {
     assert_int_equal(t_redis_int(b->redis, "EXISTS " KEY " " QUEUE), 0);
 }
 
-static void B08_the_place_of_who_leaves_is_the_next_threads(void **state) {
+static void B08_the_next_thread_takes_over_the_position_of_one_that_leaves(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber(b);
     hf_hold *hold = TAKE(bed_direct(b));
@@ -102,7 +102,7 @@ static void B08_the_place_of_who_leaves_is_the_next_threads(void **state) {
 
 /* If a lock is held for more than a day, its fence may have expired. The next token must still be
    higher. */
-static void B28_tokens_grow_also_where_the_fence_was_gone(void **state) {
+static void B28_tokens_grow_after_the_fence_has_expired(void **state) {
     bed *b = *state;
     const uint64_t ahead = UINT64_C(8000000000000000); /* as after its clock was stepped back */
     freeReplyObject(t_redis_cmd(b->redis, "SET " FENCE " %llu", (unsigned long long)ahead));
@@ -162,7 +162,7 @@ static bool all_made_rounds(cut_lock *r) {
     return atomic_load(&r->rounds) >= enough;
 }
 
-static void B08_a_crowd_whose_connections_break_is_never_two_inside(void **state) {
+static void B08_clients_whose_connections_break_exclude_each_other(void **state) {
     static cut_lock r;
     bed *b = *state;
     r = (cut_lock){.stop = 0};
@@ -186,8 +186,8 @@ static void B08_a_crowd_whose_connections_break_is_never_two_inside(void **state
     UNTIL(queue_length(b) == 0 && !on_server(b));
 }
 
-/* Whatever a script was doing, it is sent in full and does it then. */
-static void F29_a_crowd_on_a_server_that_forgets_scripts_is_never_two_inside(void **state) {
+/* Every lost script is sent again in full, and then does its work. */
+static void F29_clients_of_a_server_that_loses_scripts_exclude_each_other(void **state) {
     static cut_lock r;
     bed *b = *state;
     r = (cut_lock){.stop = 0};
@@ -208,8 +208,7 @@ static void F29_a_crowd_on_a_server_that_forgets_scripts_is_never_two_inside(voi
 
 /* ---- Leaving --------------------------------------------------------------------------------- */
 
-/* A queued client that is granted the lock but does not hear of it, and the next client behind
-   it. */
+/* A queued client that is granted the lock but not notified, and the next client behind it. */
 typedef struct unaware_holder {
     hf_client *client;
     attempt *a, *next;
@@ -228,7 +227,7 @@ static unaware_holder grant_unnoticed(bed *b, const hf_options *options) {
     return d;
 }
 
-static void B20_a_grant_that_a_cancelled_wait_has_not_heard_of_is_passed_on(void **state) {
+static void B20_a_grant_that_a_cancelled_wait_missed_is_passed_on(void **state) {
     hf_cancel *cancel = hf_cancel_new();
     unaware_holder d =
         grant_unnoticed(*state, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
@@ -238,13 +237,13 @@ static void B20_a_grant_that_a_cancelled_wait_has_not_heard_of_is_passed_on(void
     hf_cancel_free(cancel);
 }
 
-static void B20_a_grant_that_a_wait_has_not_heard_of_in_time_is_passed_on(void **state) {
+static void B20_a_grant_that_a_timed_out_wait_missed_is_passed_on(void **state) {
     unaware_holder d = grant_unnoticed(*state, &(hf_options){.wait_ms = t_patience(300)});
     attempt_end(d.a, HF_TIMEOUT);
     FREE(await_grant(d.next));
 }
 
-static void F47_a_grant_that_a_closed_client_has_not_heard_of_is_passed_on(void **state) {
+static void F47_a_grant_that_a_closed_client_missed_is_passed_on(void **state) {
     unaware_holder d = grant_unnoticed(*state, &FOREVER);
     bed_close(*state, d.client);
     attempt_end(d.a, HF_CLOSED);
@@ -256,7 +255,7 @@ static void on_closed(hf_result result, hf_hold *hold, void *arg) {
     if (result == HF_CLOSED && !hold) atomic_fetch_add(closed, 1);
 }
 
-static void F47_close_leaves_nothing_in_line(void **state) {
+static void F47_close_leaves_nothing_in_the_queue(void **state) {
     bed *b = *state;
     atomic_int closed = 0;
     hf_client *client = bed_subscriber(b);
@@ -294,7 +293,7 @@ static void try_in_a_new_thread(int index, void *arg) {
     T_HF(HF_BUSY, hf_try_lock(arg, LOCK, &hold));
 }
 
-static void F44_what_an_ended_thread_holds_is_handed_on_when_another_releases_it(void **state) {
+static void F44_the_hold_of_an_ended_thread_is_handed_over_when_another_releases_it(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     hf_hold *hold = attempt_end(attempt_start(b, client, NULL), HF_OK); /* its thread has ended */
@@ -314,14 +313,14 @@ static int close_in_child(void *arg) {
 }
 
 /* The child shares the parent's connections. It must neither close nor use them. */
-static void F42_a_forked_child_leaves_its_parents_place_alone(void **state) {
+static void F42_a_forked_child_does_not_affect_the_position_of_its_parent(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber(b);
     hf_hold *hold = TAKE(bed_direct(b));
     attempt *a = enqueue(b, client, &FOREVER);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     assert_int_equal(t_proc_wait(t_proc_start(close_in_child, client), SOON_MS), 0);
-    assert_true(same_id(queued_at(b, 0), stands));
+    assert_true(same_id(queued_at(b, 0), waiter_id));
     FREE(hold);
     FREE(await_grant(a));
     assert_int_equal(stats_of(client).reconnects, 0);
@@ -329,7 +328,7 @@ static void F42_a_forked_child_leaves_its_parents_place_alone(void **state) {
 
 /* ---- F13: executed after the client gave up -------------------------------------------------- */
 
-static void F13_a_place_taken_after_a_cancel_is_left_again(void **state) {
+static void F13_a_position_taken_after_a_cancel_is_given_up(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_cancel *cancel = hf_cancel_new();
@@ -345,7 +344,7 @@ static void F13_a_place_taken_after_a_cancel_is_left_again(void **state) {
     hf_cancel_free(cancel);
 }
 
-static void F13_a_place_is_not_taken_after_the_wait(void **state) {
+static void F13_no_position_is_taken_after_the_wait(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hold_by_hand(b, LOCK, t_patience(60000));
@@ -359,7 +358,7 @@ static void F13_a_place_is_not_taken_after_the_wait(void **state) {
 
 /* Its connection broke with the answer. It left the queue on the next connection, before the lock
    is handed over. */
-static void F13_a_place_whose_answer_was_lost_is_left_again(void **state) {
+static void F13_a_position_whose_answer_was_lost_is_given_up(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
@@ -396,7 +395,7 @@ static void deliver_late(bed *b, const char *answer) {
         t_fail("the server answered the late bytes with: %s", t_proxy_late_answers(b->proxy));
 }
 
-static void F51_a_late_leaving_takes_no_later_place(void **state) {
+static void F51_a_late_leave_removes_no_later_position(void **state) {
     bed *b = *state;
     hf_client *client = client_of_late_bytes(b);
     hf_cancel *cancel = hf_cancel_new();
@@ -410,9 +409,9 @@ static void F51_a_late_leaving_takes_no_later_place(void **state) {
     detach_late(b);
     UNTIL(queue_length(b) == 0); /* it has left, on its next connection */
     a = enqueue(b, client, &FOREVER);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     deliver_late(b, ":0\r\n");
-    assert_true(same_id(queued_at(b, 0), stands));
+    assert_true(same_id(queued_at(b, 0), waiter_id));
     bed_close(b, client);
     attempt_end(a, HF_CLOSED);
     hf_cancel_free(cancel);
@@ -429,7 +428,7 @@ static attempt *release_with_next_late(bed *b, hf_client *client, hf_hold *hold)
     return next;
 }
 
-static void F51_a_late_release_with_the_next_changes_nothing(void **state) {
+static void F51_a_late_release_with_the_next_acquire_changes_nothing(void **state) {
     bed *b = *state;
     hf_client *client = client_of_late_bytes(b);
     hf_hold *hold = TAKE(client);
@@ -441,7 +440,7 @@ static void F51_a_late_release_with_the_next_changes_nothing(void **state) {
     assert_false(on_server(b));
 }
 
-static void F51_a_late_release_with_the_next_leaves_the_line_alone(void **state) {
+static void F51_a_late_release_with_the_next_acquire_does_not_change_the_queue(void **state) {
     bed *b = *state;
     hf_client *client = client_of_late_bytes(b);
     hf_hold *hold = TAKE(client);
@@ -468,7 +467,7 @@ static attempt *enqueue_on_second_connection(bed *b, hf_client *client, const hf
     return a;
 }
 
-static void F51_a_late_acquire_takes_no_place_after_its_hold(void **state) {
+static void F51_a_late_acquire_takes_no_position_after_its_hold(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b)), *other;
@@ -482,7 +481,7 @@ static void F51_a_late_acquire_takes_no_place_after_its_hold(void **state) {
     assert_false(on_server(b));
 }
 
-static void F51_a_late_acquire_takes_no_place_after_its_leaving(void **state) {
+static void F51_a_late_acquire_takes_no_position_after_its_leave(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_cancel *cancel = hf_cancel_new();
@@ -501,7 +500,7 @@ static void F51_a_late_acquire_takes_no_place_after_its_leaving(void **state) {
 
 /* The position belongs to a later acquire id by then. The lock is free, as after the death of its
    holder. */
-static void F51_a_late_acquire_takes_nothing_where_a_later_number_stands(void **state) {
+static void F51_a_late_acquire_takes_nothing_if_a_later_id_is_queued(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_cancel *cancel = hf_cancel_new();
@@ -519,10 +518,10 @@ static void F51_a_late_acquire_takes_nothing_where_a_later_number_stands(void **
     UNTIL(queue_length(b) == 1);
     /* nor precede it: the client acquires again when it has subscribed */
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     drop_by_hand(b, LOCK);
     deliver_late(b, "*2\r\n:2\r\n");
-    assert_true(!on_server(b) || same_id(id_of_holder(b), stands));
+    assert_true(!on_server(b) || same_id(id_of_holder(b), waiter_id));
     t_proxy_withhold(b->proxy, T_TO_SERVER, false);
     REFUSED(HF_BUSY, bed_direct(b), .wait_ms = 0); /* and the queue is served */
     FREE(await_grant(next));
@@ -540,7 +539,7 @@ static void lock_again_and_again(int index, void *arg) {
 
 /* While the first acquire may still arrive, each release writes a tombstone. The last tombstone
    covers all. */
-static void F51_tombstones_of_a_client_do_not_pile_up(void **state) {
+static void F51_tombstones_of_a_client_do_not_accumulate(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     withhold_bytes(b, COMMAND_CONNECTION, T_TO_SERVER);
@@ -556,7 +555,7 @@ static void F51_tombstones_of_a_client_do_not_pile_up(void **state) {
 }
 
 /* Puts `count` entries of dead waiters before all others. */
-static void enqueue_the_gone(bed *b, int count) {
+static void enqueue_dead_waiters(bed *b, int count) {
     for (int i = 0; i < count; i++) {
         char entry[64];
         snprintf(entry, sizeof entry, "gone-%d:1 gone-%d:t1 30000 0", i, i);
@@ -565,11 +564,11 @@ static void enqueue_the_gone(bed *b, int count) {
 }
 
 /* A host with many waiters has died: more of them than one batch reads. */
-static void F54_behind_many_who_are_gone_the_next_is_served(void **state) {
+static void F54_behind_many_dead_waiters_the_next_is_served(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
     attempt *a = enqueue(b, bed_subscriber(b), &FOREVER);
-    enqueue_the_gone(b, 250);
+    enqueue_dead_waiters(b, 250);
     assert_int_equal(queue_length(b), 251);
     FREE(hold);
     FREE(await_grant(a));
@@ -593,7 +592,7 @@ static void serve_two_among(bed *b, hf_client *const *clients, const char *const
 }
 
 /* Something other than Holdfast has changed the queue. */
-static void F28_behind_what_is_no_entry_the_next_is_served(void **state) {
+static void F28_behind_invalid_entries_the_next_waiter_is_served(void **state) {
     static const char *const wrong[] = {"x",
                                         "a:1",
                                         "a:1 a:t1",
@@ -611,11 +610,11 @@ static void F28_behind_what_is_no_entry_the_next_is_served(void **state) {
 }
 
 /* While one client holds for a long time, only newcomers check the queue. */
-static void F54_who_is_gone_is_taken_out_by_who_comes(void **state) {
+static void F54_dead_waiters_are_removed_by_newcomers(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
     attempt *first = enqueue(b, bed_subscriber(b), &FOREVER);
-    enqueue_the_gone(b, 14);
+    enqueue_dead_waiters(b, 14);
     attempt *second = attempt_start(b, bed_subscriber(b), &FOREVER); /* the sixteenth */
     UNTIL(queue_length(b) == 2);
     FREE(hold);
@@ -625,19 +624,19 @@ static void F54_who_is_gone_is_taken_out_by_who_comes(void **state) {
 
 /* A stopped process is still subscribed. But it does not send acquires, as every waiter does every
    ten seconds. */
-static void B14_who_has_not_asked_for_long_is_passed_over(void **state) {
+static void B14_a_waiter_without_a_recent_acquire_is_passed_over(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
     attempt *first = enqueue(b, bed_subscriber(b), &FOREVER),
             *second = enqueue(b, bed_subscriber(b), &FOREVER);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     char note[64];
     int64_t long_ago_us = t_redis_int(b->redis, "HGET " KEY " t") - INT64_C(40000000);
     snprintf(note, sizeof note, "%lld %lld", (long long)long_ago_us, (long long)long_ago_us);
-    t_redis_int(b->redis, "HSET hf:{lock}:i %s %s", stands.client, note);
+    t_redis_int(b->redis, "HSET hf:{lock}:i %s %s", waiter_id.client, note);
     FREE(hold);
     hold = await_grant(second);
-    assert_true(same_id(queued_at(b, 0), stands)); /* it keeps its position for a minute */
+    assert_true(same_id(queued_at(b, 0), waiter_id)); /* it keeps its position for a minute */
     assert_true(is_waiting(first));
     FREE(hold); /* finds nobody to hand over to; the first waiter soon acquires by itself */
     FREE(attempt_end(first, HF_OK));
@@ -662,7 +661,7 @@ static void F27_a_release_hands_over_when_memory_is_out(void **state) {
     assert_int_equal(t_redis_int(b->redis, "EXISTS " KEY " " QUEUE), 0);
 }
 
-static void B26_a_break_serves_the_first_in_line(void **state) {
+static void B26_a_break_serves_the_first_waiter(void **state) {
     bed *b = *state;
     hf_client *by_force = bed_direct(b);
     hf_hold *hold =
@@ -679,7 +678,7 @@ static void B26_a_break_serves_the_first_in_line(void **state) {
 }
 
 /* A handed-over grant is short until its first renewal. With HF_NO_RENEW it has the full lease. */
-static void B15_a_hold_that_is_handed_on_and_not_renewed_has_its_whole_lease(void **state) {
+static void B15_a_handed_over_hold_without_renewal_has_its_full_lease(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
     attempt *a =
@@ -738,38 +737,38 @@ static void B14_a_waiter_stopped_as_it_is_granted_costs_a_third_of_its_lease(voi
 }
 
 static const struct CMUnitTest tests[] = {
-    FAULT_TEST(B08_a_free_lock_goes_to_the_first_in_line_and_not_to_who_asks),
-    FAULT_TEST(B08_who_stands_behind_the_one_he_served_is_not_passed),
-    FAULT_TEST(B08_the_next_of_a_client_stands_behind_others),
-    FAULT_TEST(B08_with_nobody_else_in_line_a_release_is_a_transfer),
-    FAULT_TEST(B08_the_place_of_who_leaves_is_the_next_threads),
-    FAULT_TEST(B28_tokens_grow_also_where_the_fence_was_gone),
-    FAULT_TEST(B08_a_crowd_whose_connections_break_is_never_two_inside),
-    FAULT_TEST(F29_a_crowd_on_a_server_that_forgets_scripts_is_never_two_inside),
-    FAULT_TEST(B20_a_grant_that_a_cancelled_wait_has_not_heard_of_is_passed_on),
-    FAULT_TEST(B20_a_grant_that_a_wait_has_not_heard_of_in_time_is_passed_on),
-    FAULT_TEST(F47_a_grant_that_a_closed_client_has_not_heard_of_is_passed_on),
-    FAULT_TEST(F47_close_leaves_nothing_in_line),
+    FAULT_TEST(B08_a_free_lock_goes_to_the_first_waiter_and_not_to_a_newcomer),
+    FAULT_TEST(B08_a_client_that_serves_the_queue_and_joins_it_is_not_passed),
+    FAULT_TEST(B08_the_next_acquire_of_a_client_queues_behind_others),
+    FAULT_TEST(B08_without_other_waiters_a_release_passes_the_lock_on_in_one_command),
+    FAULT_TEST(B08_the_next_thread_takes_over_the_position_of_one_that_leaves),
+    FAULT_TEST(B28_tokens_grow_after_the_fence_has_expired),
+    FAULT_TEST(B08_clients_whose_connections_break_exclude_each_other),
+    FAULT_TEST(F29_clients_of_a_server_that_loses_scripts_exclude_each_other),
+    FAULT_TEST(B20_a_grant_that_a_cancelled_wait_missed_is_passed_on),
+    FAULT_TEST(B20_a_grant_that_a_timed_out_wait_missed_is_passed_on),
+    FAULT_TEST(F47_a_grant_that_a_closed_client_missed_is_passed_on),
+    FAULT_TEST(F47_close_leaves_nothing_in_the_queue),
     FAULT_TEST(F47_close_with_holds_and_waits_leaves_nothing),
-    FAULT_TEST(F44_what_an_ended_thread_holds_is_handed_on_when_another_releases_it),
-    FAULT_TEST(F42_a_forked_child_leaves_its_parents_place_alone),
-    FAULT_TEST(F13_a_place_taken_after_a_cancel_is_left_again),
-    FAULT_TEST(F13_a_place_is_not_taken_after_the_wait),
-    FAULT_TEST(F13_a_place_whose_answer_was_lost_is_left_again),
-    FAULT_TEST(F51_a_late_leaving_takes_no_later_place),
-    FAULT_TEST(F51_a_late_release_with_the_next_changes_nothing),
-    FAULT_TEST(F51_a_late_release_with_the_next_leaves_the_line_alone),
-    FAULT_TEST(F51_a_late_acquire_takes_no_place_after_its_hold),
-    FAULT_TEST(F51_a_late_acquire_takes_no_place_after_its_leaving),
-    FAULT_TEST(F51_a_late_acquire_takes_nothing_where_a_later_number_stands),
-    FAULT_TEST(F51_tombstones_of_a_client_do_not_pile_up),
-    FAULT_TEST(F54_behind_many_who_are_gone_the_next_is_served),
-    FAULT_TEST(F28_behind_what_is_no_entry_the_next_is_served),
-    FAULT_TEST(F54_who_is_gone_is_taken_out_by_who_comes),
-    FAULT_TEST(B14_who_has_not_asked_for_long_is_passed_over),
+    FAULT_TEST(F44_the_hold_of_an_ended_thread_is_handed_over_when_another_releases_it),
+    FAULT_TEST(F42_a_forked_child_does_not_affect_the_position_of_its_parent),
+    FAULT_TEST(F13_a_position_taken_after_a_cancel_is_given_up),
+    FAULT_TEST(F13_no_position_is_taken_after_the_wait),
+    FAULT_TEST(F13_a_position_whose_answer_was_lost_is_given_up),
+    FAULT_TEST(F51_a_late_leave_removes_no_later_position),
+    FAULT_TEST(F51_a_late_release_with_the_next_acquire_changes_nothing),
+    FAULT_TEST(F51_a_late_release_with_the_next_acquire_does_not_change_the_queue),
+    FAULT_TEST(F51_a_late_acquire_takes_no_position_after_its_hold),
+    FAULT_TEST(F51_a_late_acquire_takes_no_position_after_its_leave),
+    FAULT_TEST(F51_a_late_acquire_takes_nothing_if_a_later_id_is_queued),
+    FAULT_TEST(F51_tombstones_of_a_client_do_not_accumulate),
+    FAULT_TEST(F54_behind_many_dead_waiters_the_next_is_served),
+    FAULT_TEST(F28_behind_invalid_entries_the_next_waiter_is_served),
+    FAULT_TEST(F54_dead_waiters_are_removed_by_newcomers),
+    FAULT_TEST(B14_a_waiter_without_a_recent_acquire_is_passed_over),
     FAULT_TEST(F27_a_release_hands_over_when_memory_is_out),
-    FAULT_TEST(B26_a_break_serves_the_first_in_line),
-    FAULT_TEST(B15_a_hold_that_is_handed_on_and_not_renewed_has_its_whole_lease),
+    FAULT_TEST(B26_a_break_serves_the_first_waiter),
+    FAULT_TEST(B15_a_handed_over_hold_without_renewal_has_its_full_lease),
     FAULT_TEST(B14_a_waiter_stopped_as_it_is_granted_costs_a_third_of_its_lease),
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Conflicting answers of Sentinels and nodes, and which of them to believe. The tests set up the
- * answers of single Sentinels and the roles of the nodes. Real failovers are in failover.c.
+ * Conflicting answers of Sentinels and nodes, and which of them the client trusts. The tests set up
+ * the answers of single Sentinels and the roles of the nodes. Real failovers are in failover.c.
  */
 #include "t.h"
 
@@ -103,7 +103,7 @@ static hf_client *open_with_log(const char *url, awaited_line *awaited) {
 
 /* ---- Which Sentinel to believe --------------------------------------------------------------- */
 
-static void F33_a_sentinel_that_is_behind_the_others_is_not_believed(void **state) {
+static void F33_a_sentinel_that_is_behind_the_others_is_not_trusted(void **state) {
     (void)state;
     t_redis *old = start_node(), *new = start_node();
     t_redis *behind = sentinel_of(old, 1), *knows = sentinel_of(new, 2);
@@ -126,7 +126,7 @@ static void F33_a_sentinel_that_is_behind_the_others_is_not_believed(void **stat
 }
 
 /* Two of them report a lower epoch than the known one. The client starts again from it. */
-static void a_history_that_most_have_forgotten_is_over(void **state) {
+static void a_lower_epoch_of_most_sentinels_is_accepted(void **state) {
     (void)state;
     t_redis *old = start_node(), *new = start_node();
     t_redis *first = sentinel_of(old, 9), *second = sentinel_of(old, 9);
@@ -184,7 +184,7 @@ static void F32_a_primary_that_becomes_read_only_is_left(void **state) {
 
 /* The node has the old address and says that it is a primary. A Sentinel that is behind names
    it. */
-static void F32_an_old_primary_that_is_back_without_data_is_not_gone_back_to(void **state) {
+static void F32_an_old_primary_that_is_back_without_data_is_not_used_again(void **state) {
     (void)state;
     t_redis *old = start_node(), *new = start_node();
     t_redis *behind = sentinel_of(old, 1), *knows = sentinel_of(old, 1);
@@ -223,7 +223,7 @@ static void a_client_without_threads_follows_too(void **state) {
 }
 
 /* The new primary still has the lock, which was released. */
-static void F38_a_release_that_was_forgotten_is_repeated(void **state) {
+static void F38_a_release_that_was_lost_is_repeated(void **state) {
     (void)state;
     t_redis *old = start_node(), *new = start_node(), *sentinel = sentinel_of(old, 1);
     uint16_t port = t_redis_port(sentinel);
@@ -255,7 +255,7 @@ static void write_answer(char *out, size_t size, uint16_t port, int epoch) {
              epoch, port);
 }
 
-static void a_failover_is_followed_by_message(void **state) {
+static void a_failover_message_is_followed(void **state) {
     (void)state;
     t_redis *old = start_node(), *new = start_node();
     char script[2048], url[128], before[600], after[600];
@@ -268,7 +268,7 @@ static void a_failover_is_followed_by_message(void **state) {
              before, after);
     t_fake *fake = t_fake_start(script);
     snprintf(url, sizeof url, "redis+sentinel://" T_HOST ":%u/" T_PRIMARY, t_fake_port(fake));
-    static awaited_line failover = {.text = "tells of a failover"};
+    static awaited_line failover = {.text = "reports a failover"};
     hf_client *client = open_with_log(url, &failover);
     hf_hold *hold = take_lock(client);
     T_CHECK(has_lock(old));
@@ -389,7 +389,7 @@ static int add_tls(char lines[6][URL_MAX], const char **config, uint16_t port) {
 }
 
 /* TLS to Sentinels and nodes, with plain ports closed. */
-static void F41_both_are_spoken_to_over_tls(void **state) {
+static void F41_sentinels_and_nodes_are_reached_over_tls(void **state) {
     (void)state;
     char lines[2][6][URL_MAX], monitor[128], url[URL_MAX];
     const char *node_config[8] = {0}, *config[8] = {0};
@@ -432,23 +432,23 @@ static int remove_certificates(void **state) {
 int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc > 1) cmocka_set_test_filter(argv[1]);
-    t_leave_out("F41_both_are_spoken_to_over_tls", "tls");
+    t_leave_out("F41_sentinels_and_nodes_are_reached_over_tls", "tls");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(F33_a_sentinel_that_is_behind_the_others_is_not_believed),
-        cmocka_unit_test(a_history_that_most_have_forgotten_is_over),
+        cmocka_unit_test(F33_a_sentinel_that_is_behind_the_others_is_not_trusted),
+        cmocka_unit_test(a_lower_epoch_of_most_sentinels_is_accepted),
         cmocka_unit_test(F32_a_node_that_says_it_is_a_replica_is_not_used),
         cmocka_unit_test(F32_a_primary_that_becomes_read_only_is_left),
-        cmocka_unit_test(F32_an_old_primary_that_is_back_without_data_is_not_gone_back_to),
+        cmocka_unit_test(F32_an_old_primary_that_is_back_without_data_is_not_used_again),
         cmocka_unit_test(a_client_without_threads_follows_too),
-        cmocka_unit_test(F38_a_release_that_was_forgotten_is_repeated),
-        cmocka_unit_test(a_failover_is_followed_by_message),
+        cmocka_unit_test(F38_a_release_that_was_lost_is_repeated),
+        cmocka_unit_test(a_failover_message_is_followed),
         cmocka_unit_test(sentinels_have_a_password_of_their_own),
         cmocka_unit_test(users_need_few_rights),
         cmocka_unit_test(F21_a_sentinel_whose_name_is_not_found_is_passed_over),
         cmocka_unit_test(a_server_that_is_no_sentinel_is_reported),
 #ifdef CERTIFICATES
-        cmocka_unit_test_setup_teardown(F41_both_are_spoken_to_over_tls, make_certificates,
-                                        remove_certificates),
+        cmocka_unit_test_setup_teardown(F41_sentinels_and_nodes_are_reached_over_tls,
+                                        make_certificates, remove_certificates),
 #endif
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
