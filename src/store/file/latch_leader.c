@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "store/file/sidecar.h"
+#include "store/lock_state/token.h"
 
 #define TOUCH_EVERY_S 3600 /* seconds: a latch that clients wait for counts as used */
 
@@ -35,13 +36,6 @@ static hf_result report_damaged(const hf__sidecar *s, char **detail) {
 }
 
 /* ---- Latches ---- */
-
-static uint64_t next_round(uint64_t last) {
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    uint64_t us = (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-    return us > last ? us : last + 1;
-}
 
 static hf_result read_latch(hf__sidecar *s, latch_body *body, char **detail) {
     char bytes[HF__SIDECAR_BODY_MAX];
@@ -80,7 +74,7 @@ static hf_result change_latch(hf__sidecar *s, hf__op *op, latch_body *body) {
     if (r) return r;
     uint32_t count = op->latch->count;
     if (set) {
-        body->round = next_round(body->round);
+        body->round = hf__token_next(body->round, 0, hf__unix_us());
         body->left = count;
     } else {
         body->left = body->left > count ? body->left - count : 0;

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -16,6 +15,7 @@
 #include "store/file/queue.h"
 #include "store/file/ranges.h"
 #include "store/file/sweep.h"
+#include "store/lock_state/token.h"
 
 /* ---- The file ---- */
 
@@ -136,20 +136,9 @@ void hf__lock_close(hf__lock *l, hf__peers *peers) {
 
 /* ---- With the hold's range ---- */
 
-static uint64_t next_token(uint64_t last, uint64_t seen, int64_t unix_us) {
-    uint64_t token = (last > seen ? last : seen) + 1;
-    return unix_us > 0 && token < (uint64_t)unix_us ? (uint64_t)unix_us : token;
-}
-
-static int64_t unix_us(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
 static void fill_record(hf__record *r, const hf__op *op, uint64_t last, hf__time now) {
-    int64_t us = unix_us();
-    r->token = next_token(last, op->token, us);
+    int64_t us = hf__unix_us();
+    r->token = hf__token_next(last, op->token, us);
     r->acquire_id = op->acquire_id;
     r->until = now + op->lease_ms * HF__MS;
     r->since_unix_ms = us / 1000;

@@ -95,7 +95,6 @@ static hf__slot_view *add_view(hf__slot_table *table, const hf__slot *slot, unsi
     hf__slot_view *view = &table->views[table->count++];
     *view = (hf__slot_view){.slot = *slot, .index = index, .is_ours = own};
     view->slot.client[sizeof view->slot.client - 1] = '\0';
-    hf__text_copy(view->client.uuid, sizeof view->client.uuid, view->slot.client);
     hf__slot_set_put(&table->taken, index, true);
     return view;
 }

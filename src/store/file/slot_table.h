@@ -17,7 +17,6 @@
 #define HF_STORE_FILE_SLOT_TABLE_H
 
 #include "store/file/lockfile.h"
-#include "store/lock_state/lock_state.h"
 
 #define HF__SLOTS_MAX 1024
 
@@ -43,9 +42,6 @@ typedef struct hf__slot_view {
     hf__slot slot;
     unsigned index;
     bool is_ours;
-    /* The client. Among the views with the same id, only the one in the first view is used. */
-    hf__store_client client;
-
     bool is_used, was_notified; /* used by kinds_table.c while it writes changes back */
     uint32_t ahead_tag;
 } hf__slot_view;

@@ -46,14 +46,8 @@ static struct timespec time_of(int64_t us) {
     return (struct timespec){.tv_sec = us / SECOND_US, .tv_nsec = us % SECOND_US * 1000};
 }
 
-static int64_t now_us(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return us_of(ts);
-}
-
 static int64_t now_ms(void) {
-    return now_us() / 1000;
+    return hf__unix_us() / 1000;
 }
 
 /* ---- The stamp ---- */
@@ -73,7 +67,7 @@ static int64_t read_floor(const struct stat *st, int64_t now) {
 uint64_t hf__sweep_floor(int directory) {
     struct stat st;
     if (fstatat(directory, STAMP, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) return 0;
-    return (uint64_t)read_floor(&st, now_us());
+    return (uint64_t)read_floor(&st, hf__unix_us());
 }
 
 /* Raise the floor to the present, and return it. Only the process that has locked the stamp changes
@@ -81,7 +75,7 @@ uint64_t hf__sweep_floor(int directory) {
    the floor, new files start from the floor. So the floor is then moved ahead of their tokens. */
 static int64_t raise_floor(int stamp, bool locked) {
     struct stat st;
-    int64_t now = now_us();
+    int64_t now = hf__unix_us();
     if (fstat(stamp, &st) != 0 || !S_ISREG(st.st_mode)) return 0;
     int64_t floor = read_floor(&st, now);
     if (!locked) return floor;

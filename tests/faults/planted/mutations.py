@@ -44,6 +44,9 @@ TOUCH_HOLD = "store/redis/lua/touch_hold.lua"
 QUORUM = "store/quorum/quorum.c"
 QUORUM_OP = "store/quorum/quorum_op.c"
 ROUTE = "store/cluster/route.c"
+LOCK_STATE = "store/lock_state/lock_state.c"
+OPERATIONS = "store/lock_state/operations.c"
+SAVED_STATE = "store/lock_state/saved_state.c"
 
 MUTATIONS = [
     Mutation(
@@ -636,8 +639,8 @@ MUTATIONS = [
     Mutation(
         "the first waiter does not watch the holders",
         KINDS,
-        "if (it->contender.client != t->self) ids[count++] = client_id_of(t, it->tag);",
-        "if (!it->contender.client) ids[count++] = client_id_of(t, it->tag);",
+        "if (!is_ours(&it->contender, t)) ids[count++] = peer_of(&it->contender);",
+        "if (!t) ids[count++] = peer_of(&it->contender);",
         ("file_kinds", "F46_permits_of_a_killed*"),
     ),
     Mutation(
@@ -1670,5 +1673,152 @@ MUTATIONS = [
         "(code >= 0x7f && code <= 0x9f)",
         "code == 0x7f",
         ("unit_base_small",),
+    ),
+    Mutation(
+        "lock state: a loaded waiter forgets its position",
+        SAVED_STATE,
+        "        link = &made->next;\n",
+        "",
+        ("unit_lock_state", "*keeps_the_order_of_the_queue"),
+    ),
+    Mutation(
+        "lock state: the token does not grow over a save",
+        SAVED_STATE,
+        "state->last_token = head.last_token;",
+        "state->last_token = head.holders ? head.last_token : 0;",
+        ("unit_lock_state", "*tokens_grow_over_a_save*"),
+    ),
+    Mutation(
+        "lock state: bytes after the last slot are ignored",
+        SAVED_STATE,
+        "if (length != HF__SAVED_HEAD +",
+        "if (length < HF__SAVED_HEAD +",
+        ("unit_lock_state", "*state_of_another_length*"),
+    ),
+    Mutation(
+        "lock state: a saved count has no maximum",
+        SAVED_STATE,
+        "head->waiters > HF__SAVED_WAITERS_MAX ||",
+        "!head ||",
+        ("unit_lock_state", "*waiter_too_many*"),
+    ),
+    Mutation(
+        "lock state: the bytes of a newer version are read",
+        SAVED_STATE,
+        "    if (version > VERSION) return HF_UNSUPPORTED;\n",
+        "",
+        ("unit_lock_state", "*another_version*"),
+    ),
+    Mutation(
+        "lock state: bytes that have no meaning yet are dropped",
+        SAVED_STATE,
+        "return take_zeros(at, RESERVED) && logical",
+        "return take_zeros(at, RESERVED) + 1 && logical",
+        ("unit_lock_state", "*impossible_holders*"),
+    ),
+    Mutation(
+        "lock state: holders that exclude each other are loaded",
+        SAVED_STATE,
+        "return hf__lock_state_holders_are_valid(state) ? HF_OK",
+        "return hf__lock_state_holders_are_valid(state) || state ? HF_OK",
+        ("unit_lock_state", "*impossible_holders*"),
+    ),
+    Mutation(
+        "lock state: a contender is loaded twice",
+        SAVED_STATE,
+        "return twice ? HF_PROTOCOL",
+        "return twice && !state ? HF_PROTOCOL",
+        ("unit_lock_state", "*contender_occurs_once"),
+    ),
+    Mutation(
+        "lock state: a token that cannot be loaded is saved",
+        SAVED_STATE,
+        "    if (!slot_is_valid(slot)) return false;\n",
+        "",
+        ("unit_lock_state", "*could_not_be_loaded*"),
+    ),
+    Mutation(
+        "lock state: the token that a waiter has seen is not saved",
+        SAVED_STATE,
+        ".token = it->seen_token,",
+        ".token = 0,",
+        ("unit_lock_state", "*version_1*"),
+    ),
+    Mutation(
+        "lock state: the head is saved with little-endian numbers",
+        SAVED_STATE,
+        "for (unsigned i = size; i--; value >>= 8) at[i] = (uint8_t)value;",
+        "for (unsigned i = 0; i < size; value >>= 8) at[i++] = (uint8_t)value;",
+        ("unit_lock_state", "*version_1*"),
+    ),
+    Mutation(
+        "lock state: a waiter that cannot be reached blocks",
+        LOCK_STATE,
+        "        if (!is_reachable(env, it)) continue;\n",
+        "",
+        ("unit_lock_state", "*does_not_block_a_newcomer"),
+    ),
+    Mutation(
+        "lock state: a client that cannot be reached is granted",
+        LOCK_STATE,
+        "if (blocked || !is_reachable(env, it)) continue;",
+        "if (blocked) continue;",
+        ("unit_lock_state", "*cannot_be_reached_is_passed_over"),
+    ),
+    Mutation(
+        "lock state: a full queue takes one more",
+        LOCK_STATE,
+        "return max && count == max;",
+        "return max && count > max;",
+        ("unit_lock_state", "*full_state*"),
+    ),
+    Mutation(
+        "lock state: full holders take one more",
+        OPERATIONS,
+        "return max && count == max;",
+        "return max && count > max;",
+        ("unit_lock_state", "*full_state*"),
+    ),
+    Mutation(
+        "lock state: a hand-over gives the whole lease",
+        OPERATIONS,
+        "first_lease_of(granted.lease_ms)",
+        "granted.lease_ms",
+        ("unit_lock_state", "*release_hands_over*"),
+    ),
+    Mutation(
+        "lock state: a hand-over forgets what the waiter has seen",
+        OPERATIONS,
+        "granted.count, granted.seen_token);",
+        "granted.count, 0);",
+        ("unit_lock_state", "*above_what_the_waiter_has_seen"),
+    ),
+    Mutation(
+        "lock state: a new token may be one that was seen",
+        "store/lock_state/token.h",
+        "(last > seen ? last : seen) + 1",
+        "last + 1",
+        ("unit_lock_state", "*above_the_last*"),
+    ),
+    Mutation(
+        "lock state: a repeated release is done whoever was granted since",
+        OPERATIONS,
+        "if (state->last_token == op->token) return HF_OK;",
+        "if (op->token) return HF_OK;",
+        ("unit_lock_state", "*repeated_is_done_if*"),
+    ),
+    Mutation(
+        "lock state: a release of another token is done",
+        OPERATIONS,
+        "return held && !is_other ? HF_OK",
+        "return held ? HF_OK",
+        ("unit_lock_state", "*another_token*"),
+    ),
+    Mutation(
+        "a client that leaves its space wakes no waiter",
+        "store/memory/memory.c",
+        "        hf__lock_state_mark_grantable(state, &env);\n",
+        "",
+        ("unit_memory_kinds", "*leaving_the_space_wakes*"),
     ),
 ]
