@@ -16,9 +16,9 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/time.h"
-#include "store/redis/net/password.h"
-#include "store/redis/net/resolve.h"
-#include "store/redis/net/tls.h"
+#include "store/net/password.h"
+#include "store/net/resolve.h"
+#include "store/net/tls.h"
 #include "store/redis/protocol/command.h"
 #include "store/redis/protocol/server_error.h"
 

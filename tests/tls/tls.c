@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store/redis/net/tls.h"
+#include "store/net/tls.h"
 
 #define URL_MAX 1024
 

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "store/redis/net/password.h"
+#include "store/net/password.h"
 
 #define PLAIN_MAX        65536         /* a read may complete a TLS record that began before */
 #define PAUSE            HF__MS        /* idle time after which to read before sending */

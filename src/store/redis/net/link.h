@@ -21,8 +21,8 @@
 #ifndef HF_STORE_REDIS_NET_LINK_H
 #define HF_STORE_REDIS_NET_LINK_H
 
-#include "store/redis/net/resolve.h"
-#include "store/redis/net/tls.h"
+#include "store/net/resolve.h"
+#include "store/net/tls.h"
 #include "store/redis/protocol/session.h"
 
 typedef enum hf__link_state {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replaces tls.c in a build without TLS (HOLDFAST_TLS=OFF): every connection fails. */
 #include "base/error.h"
-#include "store/redis/net/tls.h"
+#include "store/net/tls.h"
 
 hf_result hf__tls_check(char **detail) {
-    *detail = hf__line("rediss:// needs TLS, and this build has none: build with HOLDFAST_TLS=ON");
+    *detail = hf__line("this build has no TLS; build with HOLDFAST_TLS=ON");
     return HF_UNSUPPORTED;
 }
 

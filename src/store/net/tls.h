@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TLS between the session and the socket: plain bytes in and records out, records in and plain
+ * TLS between a protocol and the socket: plain bytes in and records out, records in and plain
  * bytes out. It does no I/O, so OpenSSL cannot block or raise SIGPIPE. OpenSSL is loaded when the
  * first URL needs it: loading takes a millisecond, which users without TLS do not pay.
  *
  * The chain and the host name are verified unless the URL explicitly says tls_verify=none. A failed
  * handshake never falls back to a plain connection.
  */
-#ifndef HF_STORE_REDIS_NET_TLS_H
-#define HF_STORE_REDIS_NET_TLS_H
+#ifndef HF_STORE_NET_TLS_H
+#define HF_STORE_NET_TLS_H
 
 #include <stdbool.h>
 

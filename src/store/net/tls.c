@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/redis/net/tls.h"
+#include "store/net/tls.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -199,8 +199,8 @@ static hf_result start_handshake(hf__tls *t, const hf__url *url, hf__buffer *out
 hf_result hf__tls_check(char **detail) {
     *detail = NULL;
     if (ensure_loaded()) return HF_OK;
-    *detail = hf__line("rediss:// needs OpenSSL 3 (%s), which is not installed here; install it",
-                       LIBRARY);
+    *detail =
+        hf__line("TLS needs OpenSSL 3 (%s), which is not installed here; install it", LIBRARY);
     return HF_UNSUPPORTED;
 }
 
