@@ -1462,16 +1462,16 @@ MUTATIONS = [
     ),
     Mutation(
         "a thread that finds no answers keeps polling",
-        "store/redis/net/link.c",
-        "    l->sleeps = 1U << l->empty_polls;\n",
+        "store/net/connection.c",
+        "    c->sleeps = 1U << c->empty_polls;\n",
         "",
         ("unit_redis_link", "*in_vain*"),
     ),
     Mutation(
         "a connection keeps the memory of its longest burst",
-        "store/redis/net/link.c",
-        "hf__buffer_empty(&l->sending);",
-        "hf__buffer_cut(&l->sending, 0);",
+        "store/net/connection.c",
+        "hf__buffer_empty(&c->sending);",
+        "hf__buffer_cut(&c->sending, 0);",
         ("unit_redis_link", "*burst*"),
     ),
     Mutation(
