@@ -312,7 +312,7 @@ static hf_result connect_host(server_admin *admin, hf__time until) {
 
 static hf_result start_tls(server_admin *admin, hf__time until) {
     char *detail = NULL;
-    hf_result r = hf__tls_new(admin->url, &admin->sealed, &admin->tls, &detail);
+    hf_result r = hf__tls_new(admin->url, NULL, &admin->sealed, &admin->tls, &detail);
     if (r) {
         r = hf__fail_line(r, detail);
         free(detail);

@@ -141,7 +141,7 @@ static void begin_login(hf__connection *c) {
 static void start_tls(hf__connection *c, hf__time now) {
     char *detail;
     hf__buffer_cut(&c->sealed, 0);
-    hf_result r = hf__tls_new(c->url, &c->sealed, &c->tls, &detail);
+    hf_result r = hf__tls_new(c->url, c->alpn, &c->sealed, &c->tls, &detail);
     if (r) {
         hf__connection_fail(c, r, detail, now);
         return;

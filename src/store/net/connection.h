@@ -56,6 +56,7 @@ typedef enum hf__transport { HF__TCP, HF__TCP_TLS, HF__UNIX_SOCKET } hf__transpo
 
 /* The owner reads any field, and writes those of the first group after hf__connection_init. */
 typedef struct hf__connection {
+    const char *alpn;       /* TLS: the server must speak one of these: see hf__tls_new; or NULL */
     const char *plain_hint; /* added to the reason if a server ends a plain login; or NULL */
     bool quiet;             /* the owner reports failures */
     hf__time retry_at;      /* IDLE: when to connect */
@@ -94,9 +95,10 @@ typedef struct hf__connection {
 
 /* Sets up an idle connection, which the first hf__connection_tick begins to connect. Borrows `url`
    and `log`. Used of the URL are host, port, path, connect_timeout_ms, command_timeout_ms (sent
-   bytes that stay unconfirmed for so long break the connection) and the TLS options. They may
-   change if hf__connection_move follows. `out_max` is the maximum of the buffers that are passed to
-   hf__connection_take. Cannot fail: memory is allocated when it is needed. */
+   bytes that stay unconfirmed for so long break the connection) and the TLS options. Both times
+   must be set. All may change if hf__connection_move follows. `out_max` is the maximum of the
+   buffers that are passed to hf__connection_take. Cannot fail: memory is allocated when it is
+   needed. */
 void hf__connection_init(hf__connection *c, const hf__url *url, hf__transport transport,
                          size_t out_max, hf__log *log);
 
@@ -154,10 +156,9 @@ bool hf__connection_unread(const hf__connection *c);
 /* Nobody reads or writes, and everything taken was sent. */
 bool hf__connection_quiet(const hf__connection *c);
 
-/* Takes all bytes of `out`, if all that was taken before is sent. True: `out` is empty now. The
-   connection and the owner exchange their buffers, so nothing is copied, and together they hold at
-   most 2 * out_max bytes. To write, call it and hf__connection_send in turn, until that returns
-   false. */
+/* Takes all bytes of `out`, if all that was taken before is sent. True: `out` is empty now. Without
+   TLS the two exchange their buffers and copy nothing. Each of the two holds at most out_max bytes
+   of the owner. To write, call this and hf__connection_send in turn, until that returns false. */
 bool hf__connection_take(hf__connection *c, hf__buffer *out);
 
 /* Sends taken bytes, as many as the socket accepts now. True: take more. False: everything is sent,

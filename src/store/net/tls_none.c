@@ -8,8 +8,10 @@ hf_result hf__tls_check(char **detail) {
     return HF_UNSUPPORTED;
 }
 
-hf_result hf__tls_new(const hf__url *url, hf__buffer *out, hf__tls **tls, char **detail) {
+hf_result hf__tls_new(const hf__url *url, const char *alpn, hf__buffer *out, hf__tls **tls,
+                      char **detail) {
     (void)url;
+    (void)alpn;
     (void)out;
     *tls = NULL;
     return hf__tls_check(detail);
@@ -22,6 +24,11 @@ void hf__tls_free(hf__tls *tls) {
 bool hf__tls_ready(const hf__tls *tls) {
     (void)tls;
     return false;
+}
+
+const char *hf__tls_protocol(const hf__tls *tls) {
+    (void)tls;
+    return "";
 }
 
 hf_result hf__tls_feed(hf__tls *tls, const char *bytes, size_t length, hf__buffer *plain,
