@@ -38,8 +38,10 @@ void hf__connection_init(hf__connection *c, const hf__url *url, hf__transport tr
                          size_t out_max, hf__log *log) {
     *c = (hf__connection){
         .transport = transport, .url = url, .log = log, .rand = {hf__rand_seed()}, .fd = -1};
-    hf__buffer_init(&c->sending, out_max);
-    hf__buffer_init(&c->sealed, out_max);
+    /* records are longer than what is in them: by at most 256 bytes each */
+    size_t max = transport == HF__TCP_TLS ? out_max + out_max / 64 + 1024 : out_max;
+    hf__buffer_init(&c->sending, max);
+    hf__buffer_init(&c->sealed, max);
     hf__buffer_init(&c->plain, PLAIN_MAX);
     format_where(c);
 }
