@@ -55,9 +55,9 @@ static void forget_addresses(hf__connection *c) {
     c->addresses = c->address = NULL;
 }
 
-/* Another thread may be reading or polling the socket, which would keep it open after close.
-   Connecting it to AF_UNSPEC resets it at once and wakes that thread. A unix socket has no reset
-   and is shut down. */
+/* If another thread is reading or polling the socket, close alone would not end the connection.
+   Connecting the socket to AF_UNSPEC resets the connection at once and wakes that thread. A unix
+   socket has no reset and is shut down. */
 static void reset_socket(const hf__connection *c) {
     struct sockaddr nothing = {.sa_family = AF_UNSPEC};
     if (connect(c->fd, &nothing, sizeof nothing) != 0) shutdown(c->fd, SHUT_RDWR);
@@ -157,7 +157,7 @@ static void start_tls(hf__connection *c, hf__time now) {
     c->state = HF__NET_TLS;
 }
 
-/* Begins to connect. Returns 0 or errno; EINPROGRESS is fine. */
+/* Begins to connect. Returns 0 or errno; EINPROGRESS is not a failure. */
 static int open_socket(hf__connection *c, int family, const struct sockaddr *address,
                        socklen_t length) {
     c->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -313,8 +313,8 @@ static size_t open_records(hf__connection *c, size_t length, const char **bytes)
 }
 
 /* Waking a sleeping thread may take longer than the server's answer. So the thread first polls for
-   a moment and yields the CPU between two tries. If polling found nothing, the next reads sleep at
-   once, for a number of reads that doubles each time. */
+   a moment and yields the CPU between two tries. If polling finds nothing, the next reads sleep at
+   once. The number of these reads doubles each time. */
 static ssize_t poll_then_sleep(hf__connection *c) {
     if (c->sleeps) {
         c->sleeps--;
