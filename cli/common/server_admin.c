@@ -16,9 +16,9 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/time.h"
-#include "store/redis/net/password.h"
-#include "store/redis/net/resolve.h"
-#include "store/redis/net/tls.h"
+#include "store/net/password.h"
+#include "store/net/resolve.h"
+#include "store/net/tls.h"
 #include "store/redis/protocol/command.h"
 #include "store/redis/protocol/server_error.h"
 
@@ -315,7 +315,7 @@ static hf_result connect_host(server_admin *admin, hf__time until) {
 
 static hf_result start_tls(server_admin *admin, hf__time until) {
     char *detail = NULL;
-    hf_result r = hf__tls_new(admin->url, &admin->sealed, &admin->tls, &detail);
+    hf_result r = hf__tls_new(admin->url, NULL, &admin->sealed, &admin->tls, &detail);
     if (r) {
         r = hf__fail_line(r, detail);
         free(detail);

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store/redis/net/tls.h"
+#include "store/net/tls.h"
 
 #define URL_MAX 1024
 
@@ -329,7 +329,7 @@ static hf__tls *shake_hands(const hf__url *url, int fd) {
     hf__tls *tls = NULL;
     hf__buffer_init(&out, 1 << 16);
     hf__buffer_init(&plain, 1 << 16);
-    T_HF(HF_OK, hf__tls_new(url, &out, &tls, &detail));
+    T_HF(HF_OK, hf__tls_new(url, NULL, &out, &tls, &detail));
     while (!hf__tls_ready(tls)) {
         assert_int_equal(write(fd, out.data, out.length), out.length);
         hf__buffer_cut(&out, 0);

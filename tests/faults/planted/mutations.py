@@ -43,6 +43,7 @@ REPLICA_WAIT = "store/redis/topology/replica_wait.c"
 TOUCH_HOLD = "store/redis/lua/touch_hold.lua"
 QUORUM = "store/quorum/quorum.c"
 QUORUM_OP = "store/quorum/quorum_op.c"
+NET = "store/net/connection.c"
 ROUTE = "store/cluster/route.c"
 LOCK_STATE = "store/lock_state/lock_state.c"
 OPERATIONS = "store/lock_state/operations.c"
@@ -1465,17 +1466,59 @@ MUTATIONS = [
     ),
     Mutation(
         "a thread that finds no answers keeps polling",
-        "store/redis/net/link.c",
-        "    l->sleeps = 1U << l->empty_polls;\n",
+        NET,
+        "    c->sleeps = 1U << c->empty_polls;\n",
         "",
         ("unit_redis_link", "test_polling_without_an*"),
     ),
     Mutation(
         "a connection keeps the memory of its longest burst",
-        "store/redis/net/link.c",
-        "hf__buffer_empty(&l->sending);",
-        "hf__buffer_cut(&l->sending, 0);",
+        NET,
+        "hf__buffer_empty(&c->sending);",
+        "hf__buffer_cut(&c->sending, 0);",
         ("unit_redis_link", "*burst*"),
+    ),
+    Mutation(
+        "net: the name of the host is not verified",
+        "store/net/tls.c",
+        "return ssl.SSL_set1_host(s, host) == 1 &&",
+        "return",
+        ("net_tls", "*another_host*"),
+    ),
+    Mutation(
+        "net: any application protocol will do",
+        "store/net/tls.c",
+        "if (is_offered(t->alpn, t->protocol, length)) return HF_OK;",
+        "if (is_offered(t->alpn, t->protocol, length) || true) return HF_OK;",
+        ("net_tls", "*without_the_protocol*"),
+    ),
+    Mutation(
+        "net: the buffers for sending have no maximum",
+        NET,
+        "hf__buffer_init(&c->sending, max);",
+        "hf__buffer_init(&c->sending, SIZE_MAX);",
+        ("net_connection", "*and_no_more"),
+    ),
+    Mutation(
+        "net: an address that does not answer uses all of the time",
+        NET,
+        "c->address_until = now + (c->attempt_until - now) / left;",
+        "c->address_until = now + (c->attempt_until - now);",
+        ("net_connection", "*one_is_silent"),
+    ),
+    Mutation(
+        "net: the socket of a sleeping read is closed under it",
+        NET,
+        "    if (c->reading || c->writing) {",
+        "    if (c->writing) {",
+        ("net_connection", "*given_up"),
+    ),
+    Mutation(
+        "net: a socket stays open in a program that is started",
+        NET,
+        "SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC",
+        "SOCK_STREAM | SOCK_NONBLOCK",
+        ("net_connection", "*on_exec*"),
     ),
     Mutation(
         "a buffer frees memory that is needed again immediately",

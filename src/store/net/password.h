@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The password to log in with: from the URL, or from the file it names. The file is read again for
    each connection, so the password can be changed without a restart. */
-#ifndef HF_STORE_REDIS_NET_PASSWORD_H
-#define HF_STORE_REDIS_NET_PASSWORD_H
+#ifndef HF_STORE_NET_PASSWORD_H
+#define HF_STORE_NET_PASSWORD_H
 
 #include "base/url.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/redis/net/resolve.h"
+#include "store/net/resolve.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

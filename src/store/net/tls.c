@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/redis/net/tls.h"
+#include "store/net/tls.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -18,7 +18,10 @@
 
 #define LIBRARY "libssl.so.3"
 
-enum { RECORD_MAX = 16384 }; /* bytes that one record can hold */
+enum {
+    RECORD_MAX = 16384, /* bytes that one record can hold */
+    ALPN_MAX = 255      /* bytes of a list of protocols, and of one of them */
+};
 
 /* Every OpenSSL function that is used: the list declares the table and fills it. Functions of
    libcrypto come with libssl, which depends on it. */
@@ -41,6 +44,8 @@ enum { RECORD_MAX = 16384 }; /* bytes that one record can hold */
     X(SSL_get0_param)                     \
     X(SSL_set_bio)                        \
     X(SSL_set_connect_state)              \
+    X(SSL_set_alpn_protos)                \
+    X(SSL_get0_alpn_selected)             \
     X(SSL_do_handshake)                   \
     X(SSL_read)                           \
     X(SSL_write)                          \
@@ -145,7 +150,9 @@ static hf_result make_context(const hf__url *url, SSL_CTX **ctx, char **detail) 
 
 struct hf__tls {
     SSL *ssl;
-    BIO *in, *out; /* owned by `ssl` once they are set */
+    BIO *in, *out;    /* owned by `ssl` once they are set */
+    const char *alpn; /* what was offered */
+    char protocol[ALPN_MAX + 1];
     bool ready;
 };
 
@@ -157,6 +164,23 @@ static bool expect_host(SSL *s, char *host) {
         return ssl.X509_VERIFY_PARAM_set1_ip_asc(ssl.SSL_get0_param(s), host) == 1;
     return ssl.SSL_set1_host(s, host) == 1 &&
            ssl.SSL_ctrl(s, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, host) == 1;
+}
+
+/* On the wire, the length of each protocol stands in front of it, and there are no commas. */
+static bool offer_protocols(SSL *s, const char *list) {
+    unsigned char wire[1 + ALPN_MAX];
+    size_t length = strlen(list);
+    if (length > ALPN_MAX) return false;
+    memcpy(wire + 1, list, length);
+    for (size_t at = 0; at <= length; at += 1u + wire[at])
+        wire[at] = (unsigned char)strcspn(list + at, ",");
+    return ssl.SSL_set_alpn_protos(s, wire, (unsigned)length + 1) == 0;
+}
+
+static bool is_offered(const char *list, const char *protocol, size_t length) {
+    for (; *list; list += strcspn(list, ","), list += *list == ',')
+        if (strcspn(list, ",") == length && memcmp(list, protocol, length) == 0) return true;
+    return false;
 }
 
 /* Moves the bytes that OpenSSL wants to send to the server into `out`. */
@@ -191,6 +215,7 @@ static hf_result start_handshake(hf__tls *t, const hf__url *url, hf__buffer *out
     ssl.SSL_CTX_free(ctx);
     if (r) return r;
     if (!t->ssl || !create_bios(t) || !expect_host(t->ssl, url->host)) return HF_NOMEM;
+    if (t->alpn && !offer_protocols(t->ssl, t->alpn)) return HF_NOMEM;
     ssl.SSL_set_connect_state(t->ssl);
     (void)ssl.SSL_do_handshake(t->ssl); /* it needs an answer of the server to continue */
     drain_output(t, out);
@@ -200,17 +225,19 @@ static hf_result start_handshake(hf__tls *t, const hf__url *url, hf__buffer *out
 hf_result hf__tls_check(char **detail) {
     *detail = NULL;
     if (ensure_loaded()) return HF_OK;
-    *detail = hf__line("rediss:// needs OpenSSL 3 (%s), which is not installed here; install it",
-                       LIBRARY);
+    *detail =
+        hf__line("TLS needs OpenSSL 3 (%s), which is not installed here; install it", LIBRARY);
     return HF_UNSUPPORTED;
 }
 
-hf_result hf__tls_new(const hf__url *url, hf__buffer *out, hf__tls **tls, char **detail) {
+hf_result hf__tls_new(const hf__url *url, const char *alpn, hf__buffer *out, hf__tls **tls,
+                      char **detail) {
     *tls = NULL;
     hf_result loads = hf__tls_check(detail);
     if (loads) return loads;
     hf__tls *t = calloc(1, sizeof *t);
     if (!t) return HF_NOMEM;
+    t->alpn = alpn;
     hf_result r = start_handshake(t, url, out, detail);
     ssl.ERR_clear_error();
     if (r == HF_OK)
@@ -224,6 +251,10 @@ bool hf__tls_ready(const hf__tls *t) {
     return t->ready;
 }
 
+const char *hf__tls_protocol(const hf__tls *t) {
+    return t->protocol;
+}
+
 static hf_result report_handshake_failure(hf__tls *t, char **detail) {
     long verified = ssl.SSL_get_verify_result(t->ssl);
     bool named =
@@ -231,7 +262,8 @@ static hf_result report_handshake_failure(hf__tls *t, char **detail) {
     bool dated =
         verified == X509_V_ERR_CERT_HAS_EXPIRED || verified == X509_V_ERR_CERT_NOT_YET_VALID;
     if (verified == X509_V_OK)
-        *detail = hf__line("the TLS handshake failed: %s", last_error_reason());
+        *detail = hf__line("the TLS handshake failed: %s%s%s", last_error_reason(),
+                           t->alpn ? "; the server must speak " : "", t->alpn ? t->alpn : "");
     else
         *detail = hf__line("the server's certificate is not accepted: %s%s",
                            ssl.X509_verify_cert_error_string(verified),
@@ -242,9 +274,23 @@ static hf_result report_handshake_failure(hf__tls *t, char **detail) {
     return HF_REFUSED;
 }
 
+/* A server that does not know a protocol may ignore the offer, or select something else. */
+static hf_result check_protocol(hf__tls *t, char **detail) {
+    const unsigned char *selected;
+    unsigned length;
+    ssl.SSL_get0_alpn_selected(t->ssl, &selected, &length);
+    if (length) memcpy(t->protocol, selected, length);
+    if (is_offered(t->alpn, t->protocol, length)) return HF_OK;
+    t->ready = false;
+    *detail = hf__line("the server must speak %s, but in the TLS handshake it selected %s", t->alpn,
+                       length ? t->protocol : "no protocol");
+    return HF_REFUSED;
+}
+
 static hf_result continue_handshake(hf__tls *t, char **detail) {
     int n = ssl.SSL_do_handshake(t->ssl);
     t->ready = n == 1;
+    if (n == 1 && t->alpn) return check_protocol(t, detail);
     if (n == 1 || ssl.SSL_get_error(t->ssl, n) == SSL_ERROR_WANT_READ) return HF_OK;
     return report_handshake_failure(t, detail);
 }

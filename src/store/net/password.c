@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "store/redis/net/password.h"
+#include "store/net/password.h"
 
 #include <errno.h>
 #include <fcntl.h>

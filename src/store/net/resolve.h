@@ -3,8 +3,8 @@
  * Looks up a host name without blocking the caller. getaddrinfo has no deadline, so it runs on a
  * thread of its own, which is abandoned if the answer is no longer wanted.
  */
-#ifndef HF_STORE_REDIS_NET_RESOLVE_H
-#define HF_STORE_REDIS_NET_RESOLVE_H
+#ifndef HF_STORE_NET_RESOLVE_H
+#define HF_STORE_NET_RESOLVE_H
 
 #include <netdb.h>
 #include <stdbool.h>
