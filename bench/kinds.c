@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cost of each kind of lock, compared with a mutex in the same run: time, server time and
- * commands of an uncontended acquire and release. And typical loads of the kinds: many readers of
+ * commands of an uncontended acquire and release. Then typical loads of the kinds: many readers of
  * one name, few permits for many threads, several names at once.
  */
 #include <holdfast.h>

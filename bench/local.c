@@ -70,8 +70,8 @@ static void in_the_process(void) {
     b_report_value("hf_held", median_of(check_held, hold, 100000), "ns", NULL);
     uint64_t before = commands_of(client);
     b_report_value("re-entry pair on Redis", median_of(run_pair, client, 1000), "ns",
-                   "not waited for; the count is posted");
-    b_report_value("  commands it posts",
+                   "sends the count without waiting");
+    b_report_value("  commands that it sends",
                    (double)(commands_of(client) - before) / (LOCAL_ROUNDS * 1000), "", NULL);
     release_lock(hold);
     hf_close(client);

@@ -95,7 +95,7 @@ int main(int argc, char **argv) {
     b_plain_init(&plain, B_UNIX, "bench:plain");
     char *try_lock = b_script_load(plain.c, TRY_LOCK), *unlock = b_script_load(plain.c, UNLOCK);
 
-    b_section("Server time of a pair", "our scripts", "plainest lock");
+    b_section("Server time of a pair", "our scripts", "simplest lock");
     measure_sides(&plain, try_lock, unlock);
 
     free(try_lock);

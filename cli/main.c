@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
     if (fill_streams() != 0) return EXIT_SYSTEM;
     if (argc < 2) return usage_error("", "a subcommand is missing: run, status, list, ...");
     const char *word = argv[1];
-    subcommand_main *main_of = subcommand(word);
+    subcommand_main *main_of = find_subcommand(word);
     if (main_of) return main_of(argc - 1, argv + 1);
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) return help_show("");
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) return help_version();

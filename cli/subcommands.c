@@ -31,7 +31,7 @@ static const struct {
     {"bench", bench_main},   {"top", top_main},         {"help", help_main},
 };
 
-subcommand_main *subcommand(const char *word) {
+subcommand_main *find_subcommand(const char *word) {
     for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++)
         if (strcmp(word, subcommands[i].word) == 0) return subcommands[i].main;
     return NULL;

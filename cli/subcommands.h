@@ -6,6 +6,6 @@
 typedef int subcommand_main(int argc, char **argv);
 
 /* The main function of a subcommand, or NULL. Its argv begins with the word. */
-subcommand_main *subcommand(const char *word);
+subcommand_main *find_subcommand(const char *word);
 
 #endif

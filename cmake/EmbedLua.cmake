@@ -39,11 +39,13 @@ endif()
 
 get_filename_component(name "${INPUT}" NAME_WE)
 if(NOT name MATCHES "^[a-z][a-z0-9_]*$")
-    message(FATAL_ERROR "${INPUT}: the name of a script becomes part of a C identifier")
+    message(FATAL_ERROR
+        "${INPUT}: the name of a script becomes part of a C identifier; use only a-z, 0-9 and _")
 endif()
 
-# Writes the complete script beside the output. Its hash is the hash of the text that is sent.
-function(put_together suffix whole)
+# Writes the complete script next to the output. The hash of this file is the hash of the text that
+# is sent.
+function(assemble_script suffix whole)
     file(READ "${INPUT}" text)
     foreach(part IN LISTS PARTS PARTS) # twice: a part may include others
         get_filename_component(part_name "${part}" NAME_WE)
@@ -70,8 +72,8 @@ endfunction()
 
 set(whole "${OUTPUT}.lua")
 set(cluster_whole "${OUTPUT}.cluster.lua")
-put_together("" "${whole}")
-put_together("_cluster" "${cluster_whole}")
+assemble_script("" "${whole}")
+assemble_script("_cluster" "${cluster_whole}")
 file(SHA1 "${whole}" sha1)
 file(SHA1 "${cluster_whole}" cluster_sha1)
 read_bytes("${whole}" bytes)
@@ -88,7 +90,7 @@ static const hf__script in_cluster = {\"${name}\", cluster_text, sizeof cluster_
                                       \"${cluster_sha1}\", NULL};
 ")
 endif()
-file(WRITE "${OUTPUT}" "/* Generated from ${name}.lua: a line here is a line there. */
+file(WRITE "${OUTPUT}" "/* Generated from ${name}.lua. Each line there is one line here. */
 #include \"store/redis/protocol/script.h\"
 
 static const char text[] = {

@@ -23,9 +23,9 @@ if(TARGET pages)
             DESTINATION "${CMAKE_INSTALL_MANDIR}/man${section}"
             COMPONENT ${component} FILES_MATCHING PATTERN "*.${section}" PATTERN "*.${section}.gz")
     endforeach()
-    # zsh of Debian uses one folder for packages and another for files that a user installs.
+    # Debian's zsh uses one folder for packages and another for files that a user installs.
     set(HOLDFAST_ZSH_DIR zsh/site-functions
-        CACHE STRING "For zsh's completions, below the data directory")
+        CACHE STRING "Folder of zsh completions, below the data directory")
     foreach(pair holdfast:bash-completion/completions _holdfast:${HOLDFAST_ZSH_DIR}
             holdfast.fish:fish/vendor_completions.d)
         string(REPLACE ":" ";" pair "${pair}")
@@ -56,7 +56,7 @@ else()
     hf_install_docs(dev holdfast)
 endif()
 
-# Two sets, because only the static library requires hiredis of its users.
+# There are two sets, because only users of the static library need hiredis.
 install(TARGETS holdfast EXPORT HoldfastTargets
     LIBRARY COMPONENT lib NAMELINK_COMPONENT dev
     INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")

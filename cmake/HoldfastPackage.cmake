@@ -15,7 +15,7 @@ set(CPACK_COMPONENTS_ALL lib dev tool)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 string(REGEX REPLACE "^.*-" "" CPACK_DEBIAN_PACKAGE_RELEASE "${HOLDFAST_PACKAGE_VERSION}")
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON) # what the binaries need, in the versions they need
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON) # the libraries that the binaries need, with their versions
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 function(hf_package component name section description)
@@ -34,8 +34,8 @@ hf_package(dev libholdfast-dev libdevel "distributed locks: development files
 The headers for C and C++, the static library, manual pages, and files
 for pkg-config and CMake.")
 hf_package(tool holdfast utils "run a command while holding a lock, across machines
-A flock(1) whose locks may be kept in a Redis or Valkey server that several
-machines share.")
+Like flock(1), but machines can share the locks: they are kept in a Redis or
+Valkey server, or in a directory of this machine.")
 
 # OpenSSL is loaded when a URL with TLS is opened.
 set(CPACK_DEBIAN_LIB_PACKAGE_RECOMMENDS libssl3)

@@ -2,10 +2,10 @@
 # hf_add_test(NAME name SOURCES file.c... [LABELS label...] [TIMEOUT seconds] [ARGS arg...]
 #             [LIBS library...] [MANUAL | UNREGISTERED])
 #
-# Builds the cmocka program `name` and registers it with CTest under that name. It can include from
-# src/ and tests/lib, and links the static library, so that it can call internal functions. MANUAL
-# only builds it, for a target of the Makefile. UNREGISTERED only builds it: the caller registers
-# its tests.
+# Builds the cmocka program `name` and registers it with CTest under that name. The program can
+# include from src/ and tests/lib. It links the static library, so that it can call internal
+# functions. With MANUAL the program is only built, for a target of the Makefile. With UNREGISTERED
+# it is only built, and the caller registers its tests.
 #
 # Labels:
 #     sanitize-skip   not run with asan and tsan
@@ -16,8 +16,8 @@
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 
-# A build whose test run excludes labels need not build their programs. HOLDFAST_SKIP_LABELS lists
-# the labels; `manual` means MANUAL. An excluded program can still be built by name.
+# If a test run excludes labels, their programs need not be built. HOLDFAST_SKIP_LABELS lists these
+# labels; `manual` means MANUAL. An excluded program can still be built by name.
 set(HOLDFAST_SKIP_LABELS "" CACHE STRING "Labels of tests whose programs are not built by default")
 mark_as_advanced(HOLDFAST_SKIP_LABELS)
 
@@ -41,10 +41,11 @@ function(hf_add_test)
     cmake_parse_arguments(PARSE_ARGV 0 test
         "MANUAL;UNREGISTERED" "NAME;TIMEOUT" "SOURCES;LABELS;ARGS;LIBS")
     if(test_UNPARSED_ARGUMENTS OR NOT test_NAME OR NOT test_SOURCES)
-        message(FATAL_ERROR "hf_add_test: needs NAME and SOURCES; `${test_UNPARSED_ARGUMENTS}`?")
+        message(FATAL_ERROR
+            "hf_add_test needs NAME and SOURCES; unknown arguments: '${test_UNPARSED_ARGUMENTS}'")
     endif()
     if(NOT test_TIMEOUT)
-        set(test_TIMEOUT 180) # far more than any test takes: a machine may be slow
+        set(test_TIMEOUT 180) # far more than any test takes, because a machine may be slow
     endif()
 
     add_executable(${test_NAME} ${test_SOURCES})

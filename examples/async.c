@@ -23,7 +23,7 @@ static void done(int ok) {
     pthread_mutex_unlock(&mutex);
 }
 
-/* Callbacks run one after another: the next one waits for this one, so be quick. */
+/* Callbacks run one after another, so a callback should return soon. */
 static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
     const char *name = arg;
     if (result != HF_OK) {
@@ -36,7 +36,7 @@ static void on_acquired(hf_result result, hf_hold *hold, void *arg) {
     done(hf_release(hold) == HF_OK && held);
 }
 
-static int ask(hf_client *client, const char *name) {
+static int start_acquire(hf_client *client, const char *name) {
     hf_options wait = {.wait_ms = 5000};
     left++;
     if (hf_acquire_async(client, name, &wait, on_acquired, (void *)name) == HF_OK) return 1;
@@ -52,9 +52,11 @@ int main(int argc, char **argv) {
         return 1;
     }
     pthread_mutex_lock(&mutex);
-    int asked = ask(client, "orders:1") & ask(client, "orders:2") & ask(client, "orders:3");
+    int started = start_acquire(client, "orders:1");
+    started &= start_acquire(client, "orders:2");
+    started &= start_acquire(client, "orders:3");
     while (left) pthread_cond_wait(&changed, &mutex);
     pthread_mutex_unlock(&mutex);
     hf_close(client);
-    return asked && !failed ? 0 : 1;
+    return started && !failed ? 0 : 1;
 }

@@ -31,7 +31,7 @@ static int run(hf_client *client, const char *name) {
     pthread_t threads[PARTS];
     if (hf_latch_set(client, name, PARTS) != HF_OK) return 1; /* before the parts begin */
     hf_result result = hf_latch_wait(client, name, NULL);
-    printf("before they begin a look is %s\n", hf_result_name(result));
+    printf("before the parts begin, hf_latch_wait returns %s\n", hf_result_name(result));
     for (int i = 0; i < PARTS; i++)
         if (pthread_create(&threads[i], NULL, work, &p) != 0) return 1;
     result = hf_latch_wait(client, name, &(hf_options){.wait_ms = 10000});

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One of many leads and publishes where it can be reached. An observer is told who leads.
+ * One of several candidates leads, and publishes its address. An observer is notified of changes.
  *
  *     leader [URL [NAME]]         leader redis://localhost scheduler
  */
@@ -17,7 +17,7 @@ typedef struct watcher {
     int changes;
 } watcher;
 
-/* Runs on the client's callback thread; it may take long, and call the library. */
+/* Runs on the client's callback thread. It may take long, and may call the library. */
 static void on_change(const hf_leader_info *leader, void *arg) {
     watcher *w = arg;
     if (leader)
@@ -30,7 +30,7 @@ static void on_change(const hf_leader_info *leader, void *arg) {
     pthread_mutex_unlock(&w->mutex);
 }
 
-/* Only because this program shows each change: a real leader does not wait to be observed. */
+/* This program waits so that it can show each change. A real leader does not wait for observers. */
 static int await_changes(watcher *w, int count) {
     struct timespec until;
     int error = 0;

@@ -33,7 +33,7 @@ static void on_work_done(evutil_socket_t fd, short events, void *arg) {
     app *a = arg;
     (void)fd;
     (void)events;
-    if (!hf_held(a->hold)) fprintf(stderr, "lost while at work\n"); /* the release is HF_LOST */
+    if (!hf_held(a->hold)) fprintf(stderr, "lost while working\n"); /* the release is HF_LOST */
     if (hf_release_async(a->hold, on_released, a) != HF_OK) fail(a, "cannot release");
 }
 

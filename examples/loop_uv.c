@@ -36,7 +36,7 @@ static void on_released(hf_result result, void *arg) {
 
 static void on_work_done(uv_timer_t *timer) {
     uv_app *a = timer->data;
-    if (!hf_held(a->hold)) fprintf(stderr, "lost while at work\n"); /* the release is HF_LOST */
+    if (!hf_held(a->hold)) fprintf(stderr, "lost while working\n"); /* the release is HF_LOST */
     if (hf_release_async(a->hold, on_released, a) != HF_OK) fail(a, "cannot release");
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Permits limit how many run at once; they are granted in order of arrival.
+ * Permits limit the number of holders at the same time. They are granted in order of arrival.
  *
  *     permits [URL [NAME]]        permits redis://localhost downloads
  */

@@ -11,7 +11,7 @@
 
 static hf_hold *take(hf_client *client, const char *name, uint32_t kind) {
     hf_hold *hold = NULL;
-    /* Each has its own owner, as if they were threads. */
+    /* Each hold has its own owner, as if each belonged to a thread of its own. */
     static uint64_t last_owner;
     hf_options options = {.wait_ms = 5000, .kind = kind};
     options.owner = ++last_owner;
@@ -20,23 +20,23 @@ static hf_hold *take(hf_client *client, const char *name, uint32_t kind) {
     return hold;
 }
 
-/* Read, decide, and write only if necessary: nobody else can have written in between. */
+/* Read, decide, and write only if necessary. No other client can write in between. */
 static int refresh(hf_client *client, const char *name) {
     hf_hold *reader = take(client, name, HF_READ);
     hf_hold *updater = take(client, name, HF_UPGRADABLE);
     if (!reader || !updater) return 1;
-    printf("two read %s\n", name);
+    printf("two readers hold %s\n", name);
 
     hf_result result = hf_upgrade(updater, 0);
-    printf("while another reads, an upgrade is %s\n", hf_result_name(result));
+    printf("while another reader holds it, an upgrade returns %s\n", hf_result_name(result));
     if (hf_release(reader) != HF_OK) return 1;
     if (hf_upgrade(updater, 5000) != HF_OK) return 1;
-    printf("alone, it writes, with token %" PRIu64 "\n", hf_fence(updater));
+    printf("the only holder writes, with token %" PRIu64 "\n", hf_fence(updater));
 
     if (hf_downgrade(updater) != HF_OK) return 1;
     reader = take(client, name, HF_READ);
     if (!reader) return 1;
-    printf("and reads again, beside others\n");
+    printf("after the downgrade, others can read again\n");
     return hf_release(reader) != HF_OK || hf_release(updater) != HF_OK;
 }
 

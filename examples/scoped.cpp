@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 static void transfer(holdfast::mutex &from, holdfast::mutex &to) {
     std::scoped_lock both(from, to);
     std::cout << "moving money under tokens " << from.fence() << " and " << to.fence() << "\n";
-    from.check(); // throws if one was lost: then the rest must not happen
+    from.check(); // throws if the lock was lost, because then the rest must not happen
     to.check();
     std::cout << "done\n";
 }
@@ -23,7 +23,7 @@ static void transfer(holdfast::mutex &from, holdfast::mutex &to) {
 static void report(holdfast::shared_mutex &books) {
     std::shared_lock reading(books, 5s);
     if (!reading) {
-        std::cout << "somebody writes; no report today\n";
+        std::cout << "another holder is writing; no report today\n";
         return;
     }
     std::cout << "reading " << books.name() << "\n";

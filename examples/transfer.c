@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lock two accounts together, whichever is named first. Two transfers in opposite directions cannot
- * deadlock, and each resource gets the token of its own lock.
+ * Lock two accounts together, in any order. Two transfers in opposite directions cannot deadlock,
+ * and each resource gets the token of its own lock.
  *
  *     transfer [URL [FROM TO]]        transfer redis://localhost alice bob
  */

@@ -18,8 +18,8 @@
  * successful acquire until its release or its loss. An ownership is a lease: the store forgets it
  * `lease_ms` after it was last renewed. A background thread of the client renews it every third of
  * that time (with HF_NO_THREAD your event loop does). So a process that dies frees its locks after
- * a lease. A process that is cut off from the store loses its locks no later than the store forgets
- * them.
+ * a lease. A process that is cut off from the store treats its locks as lost no later than the
+ * store forgets them.
  *
  * WHAT IS PROMISED
  *
@@ -37,9 +37,9 @@
  * THREADS, SIGNALS, BLOCKING
  *
  * Every function may be called from any thread at any time, on the same client and on the same
- * hold. Only hf_dispatch is limited to one thread at a time. "Blocks" below means for one exchange
- * with the store, never longer than the client's command timeout. hf_acquire and related calls also
- * wait as long as their options say.
+ * hold. Only hf_dispatch is limited to one thread at a time. "Blocks" below means that the call
+ * waits for one exchange with the store, never longer than the client's command timeout. hf_acquire
+ * and related calls also wait as long as their options say.
  *
  * Only these are safe in a signal handler: hf_cancel_fire, hf_held, hf_remaining_ms, hf_fence,
  * hf_fence_of. The client's threads block all signals. The library raises no SIGPIPE and writes to
@@ -156,9 +156,9 @@ typedef struct hf_leader_info hf_leader_info;
  * normal release, and never after hf_release has returned. So it does not run at all for a handle
  * that is released before its turn comes.
  *
- * It may take long: only further callbacks wait for it, and with HF_NO_THREAD your event loop.
- * `hold` is borrowed: call hf_ref to keep it. It may call any function of the library except
- * hf_close. Releasing the hold here is allowed and returns HF_LOST.
+ * It may take a long time: only further callbacks wait for it. With HF_NO_THREAD your event loop
+ * waits, too. `hold` is borrowed: call hf_ref to keep it. The callback may call any function of the
+ * library except hf_close. Releasing the hold here is allowed and returns HF_LOST.
  */
 typedef void hf_lost_fn(hf_hold *hold, void *arg);
 
@@ -334,13 +334,16 @@ HF_API const char *hf_where(hf_client *client);
  * HF_BUSY             another holds it or others of this client wait for it, and wait_ms was 0
  * HF_TIMEOUT          another held it during all of wait_ms
  * HF_CANCELLED        options->cancel was fired, before or during the wait
- * HF_DEADLOCK         this owner holds it, and one of the two acquires used HF_NOT_REENTRANT
+ * HF_DEADLOCK         this owner holds it, and one of the two acquires used HF_NOT_REENTRANT; or
+ *                     the call would wait for the owner's own hold, such as a reader that wants to
+ *                     write
  * HF_UNREACHABLE      the store or too many of its replicas are away: at once with wait_ms 0, else
  *                     after at most the outage time; nothing was acquired
- * HF_NO_QUORUM        the same for a majority of the nodes; or too few were up for rejoin_delay
+ * HF_NO_QUORUM        the same, if no majority of the nodes can be reached; or too few were up for
+ *                     rejoin_delay
  * HF_UNKNOWN_OUTCOME  a request was sent and not answered; or the wait was in the queue when the
- *                     store went away; or the answer came after its lease. If this call did acquire
- *                     the lock, it is released in the background, or ends with its lease
+ *                     store went away; or the answer came when the lease was over. If this call did
+ *                     acquire the lock, it is released in the background, or ends with its lease
  * HF_REFUSED          the store said no: password, ACL, read-only replica, no memory, disk error
  * HF_PROTOCOL         the answer is not from a Redis, or the lock's key holds something else
  * HF_INVALID, HF_UNSUPPORTED   name or options; the detail says which and what is allowed
@@ -364,8 +367,8 @@ HF_API HF_MUST_USE hf_result hf_try_lock(hf_client *client, const char *name, hf
  * covers the whole call. max_hold_ms and HF_NO_RENEW count from when all are held.
  *
  * The hold is lost as soon as one of its names is lost. The other names stay locked until the hold
- * is released, so nobody enters while its holder stops. hf_fence_of returns the tokens. hf_upgrade
- * and hf_downgrade return HF_UNSUPPORTED.
+ * is released, so nobody enters while the holder stops its work. hf_fence_of returns the tokens.
+ * hf_upgrade and hf_downgrade return HF_UNSUPPORTED.
  *
  * The results are those of hf_acquire, for the first name that could not be acquired; nothing is
  * held then. HF_LOST: a name was lost before all were held, with no time left to acquire it again.
@@ -427,7 +430,7 @@ HF_API HF_MUST_USE hf_result hf_upgrade(hf_hold *hold, int64_t wait_ms);
 
 /*
  * Turn a writer's hold into a reader's, or back into an upgradable one if it was upgraded. The lock
- * is never free in between: nobody writes before it is released.
+ * is never free in between: nobody else writes before this hold is released.
  *
  * Blocks as hf_extend does, with its results. HF_INVALID: it is a mutex or permits. HF_OK also if
  * it is a reader's already. After HF_UNKNOWN_OUTCOME this client treats it as a reader's, and sends
@@ -445,7 +448,8 @@ HF_API HF_MUST_USE hf_result hf_downgrade(hf_hold *hold);
  * not a secret, but it lets anybody who may use the store release the lock. The handle and its
  * reference end as with hf_release; on_lost is not called any more.
  *
- * HF_OK               exported; the reference was dropped. With any other result it was not
+ * HF_OK               exported; the reference was dropped. With any other result the reference
+ *                     remains
  * HF_UNKNOWN_OUTCOME  the store did not answer. If it was exported, it is lost here and ends with
  *                     its lease
  * HF_UNSUPPORTED      a store where holds end with their process (file:, memory:); another kind; a
@@ -654,11 +658,11 @@ HF_API HF_MUST_USE hf_result hf_list(hf_client *client, const char *pattern, hf_
                                      void *arg);
 
 /*
- * End the ownership of `name` by force, whoever has it. With a token other than 0, do so only if it
- * is that one. It is meant for operators. The holder is told as for any loss, no later than its
- * next renewal. Blocks. HF_OK, HF_NOT_HELD (free, or held under another token: the detail says
- * which), HF_UNREACHABLE, HF_UNKNOWN_OUTCOME, HF_REFUSED, HF_PROTOCOL, HF_UNSUPPORTED, HF_INVALID,
- * HF_CLOSED, HF_FORKED, HF_NOMEM.
+ * End the ownership of `name` by force, whoever has it. With a token other than 0, do so only if
+ * the ownership has that token. The call is meant for operators. The holder is told as for any
+ * loss, no later than its next renewal. Blocks. HF_OK, HF_NOT_HELD (free, or held under another
+ * token: the detail says which), HF_UNREACHABLE, HF_UNKNOWN_OUTCOME, HF_REFUSED, HF_PROTOCOL,
+ * HF_UNSUPPORTED, HF_INVALID, HF_CLOSED, HF_FORKED, HF_NOMEM.
  */
 HF_API HF_MUST_USE hf_result hf_break(hf_client *client, const char *name, uint64_t token);
 
@@ -771,7 +775,7 @@ HF_API void hf_leader_free(hf_leader_info *info);
  * always reported. Changes that come faster than they can be observed or reported may be reported
  * as one. Without any notification, the end of a leader is seen when its lease ends, and a
  * resignation within a second. While the store is away nothing is reported, and nothing is known.
- * For a decision let the leader itself call hf_held, or send its token along.
+ * To make a decision, let the leader itself call hf_held, or send its token along.
  *
  * Callbacks run as those of hf_acquire_async do, one after another, with no lock held. They may
  * call everything except hf_close. Does not block. HF_OK, HF_INVALID, HF_NOMEM, HF_CLOSED,

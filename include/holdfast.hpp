@@ -240,8 +240,8 @@ class hold {
 
     /*
      * Let the hold leave this process, as hf_export does. The returned text is for client::adopt or
-     * client::extend_exported, and the hold is empty then. After an exception it is unchanged;
-     * except that after HF_UNKNOWN_OUTCOME it is lost if the export did happen.
+     * client::extend_exported, and the hold is empty then. After an exception it is unchanged, with
+     * one difference: after HF_UNKNOWN_OUTCOME it is lost if it was exported.
      */
     std::string leave() {
         std::string text(HF_EXPORT_MAX, '\0');
@@ -413,7 +413,7 @@ class client {
         if (each.thrown) std::rethrow_exception(each.thrown);
         detail::check(result);
     }
-    /* End an ownership by force; with a token, only if it is that one. Throws HF_NOT_HELD. */
+    /* End an ownership by force; with a token, only if it has that one. Throws HF_NOT_HELD. */
     void break_lock(const std::string &name, std::uint64_t token = 0) {
         detail::check(hf_break(get(), plain(name), token));
     }

@@ -12,5 +12,5 @@ def instructions(text):
         subprocess.run(["luac5.1", "-s", "-o", compiled.name, "-"], input=text, check=True)
         listing = subprocess.run(["luac5.1", "-l", "-l", "-p", compiled.name], check=True,
                                  stdout=subprocess.PIPE).stdout.decode(errors="replace")
-    listing = re.sub(r"<[^>\n]*>", "", listing)  # of a function: from which line to which
+    listing = re.sub(r"<[^>\n]*>", "", listing)  # the line numbers of a function
     return re.sub(r"0x[0-9a-f]+", "", listing)

@@ -17,7 +17,7 @@
 #include "b_time.h"
 
 #define START_NS INT64_C(10000000000)
-#define AGE_S    2 /* after this a node counts as up: its last second is not counted */
+#define AGE_S    2 /* a node counts as up after this, because clients subtract a second */
 
 static int ports[B_NODES_MAX], count;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Additional private servers, TCP only, that know nothing of each other: the nodes of a quorum. */
+/* Additional private servers, TCP only, not connected to each other: the nodes of a quorum. */
 #ifndef B_NODES_H
 #define B_NODES_H
 

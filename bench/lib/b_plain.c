@@ -40,7 +40,7 @@ static b_command parse_command(const char *line) {
     return command;
 }
 
-/* The two scripts that use the name. The registration of a client is a script on another key. */
+/* Captures the two scripts that use the name. A client is registered by a script on another key. */
 static void capture_commands(redisContext *monitor, const char *name, b_plain *p) {
     char key[128];
     snprintf(key, sizeof key, "{%s}", name);
@@ -65,9 +65,9 @@ static void capture_commands(redisContext *monitor, const char *name, b_plain *p
 static void check_pair(b_plain *p) {
     b_command exists = b_command_make((const char *[]){"EXISTS", p->acquire.args[3], NULL});
     (void)b_command_run(p->c, &p->acquire);
-    if (b_command_run(p->c, &exists) != 1) b_fail("a lock was not taken by hand");
+    if (b_command_run(p->c, &exists) != 1) b_fail("the recorded acquire took no lock");
     (void)b_command_run(p->c, &p->release);
-    if (b_command_run(p->c, &exists) != 0) b_fail("a lock was not released by hand");
+    if (b_command_run(p->c, &exists) != 0) b_fail("the recorded release released no lock");
     b_command_fini(&exists);
 }
 
@@ -93,6 +93,6 @@ void b_plain_fini(b_plain *p) {
 void b_plain_pair(void *plain) {
     b_plain *p = plain;
     long long acquired = b_command_run(p->c, &p->acquire);
-    if (acquired == 0 || acquired == 2) b_fail("a lock was not taken by hand");
-    if (b_command_run(p->c, &p->release) != 1) b_fail("a lock was not released by hand");
+    if (acquired == 0 || acquired == 2) b_fail("the recorded acquire took no lock");
+    if (b_command_run(p->c, &p->release) != 1) b_fail("the recorded release released no lock");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows of the report: aligned columns for people, or with --json one object per line. A missed
- * target is a finding, not a failure: the exit status stays 0.
+ * target is not a failure: the exit status stays 0.
  */
 #ifndef B_REPORT_H
 #define B_REPORT_H

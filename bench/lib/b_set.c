@@ -34,7 +34,7 @@ static int free_port(void) {
     return ntohs(address.sin_port);
 }
 
-/* A number after a name in a server's answer to a command; -1: it is not there. */
+/* The number after a name in a server's answer to a command; -1 if the name is missing. */
 static int read_number(int port, const char *command, const char *name) {
     redisContext *c = redisConnect("127.0.0.1", port);
     redisReply *reply = c && !c->err ? redisCommand(c, command) : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Time and memory as the number of held locks or of waits grows, in one process, on the store of a
- * URL. Prints one line of JSON.
+ * How time and memory grow with the number of held locks or of waits, in one process, on the store
+ * of a URL. Prints one line of JSON.
  *
  *     growth locks URL N SECONDS     N locks held and renewed: memory of each, and the time of a
  *                                    pair on another name
@@ -146,7 +146,7 @@ int main(int argc, char **argv) {
     if (argc != 5) fail_with("usage: growth locks|waits URL N SECONDS");
     long n = strtol(argv[3], NULL, 10);
     double seconds = strtod(argv[4], NULL);
-    if (n < 1) fail_with("N is at least 1");
+    if (n < 1) fail_with("N must be at least 1");
     raise_limit();
     check_result(hf_open(argv[2], NULL, &client));
     check_result(hf_open(argv[2], NULL, &other));

@@ -25,7 +25,7 @@ typedef struct options {
 } options;
 
 typedef struct turn {
-    int64_t asking, acquired, releasing, released;
+    int64_t requested, acquired, releasing, released;
 } turn;
 
 typedef struct peer_worker {
@@ -82,7 +82,7 @@ static void *worker_main(void *arg) {
     peer_worker *w = arg;
     const options *o = w->o;
     while (b_now() < w->until) {
-        turn t = {.asking = b_now()};
+        turn t = {.requested = b_now()};
         hf_hold *hold = acquire_lock(w->client, w->name);
         t.acquired = b_now();
         hold_for(o->hold_ms);
@@ -108,8 +108,8 @@ static void on_acquired(hf_result result, hf_hold *hold, void *arg);
 
 static void begin_turn(peer_worker *w) {
     const hf_options forever = {.wait_ms = HF_FOREVER};
-    w->now = (turn){.asking = b_now()};
-    if (w->now.asking >= w->until)
+    w->now = (turn){.requested = b_now()};
+    if (w->now.requested >= w->until)
         sem_post(w->done);
     else if (hf_acquire_async(w->client, w->name, &forever, on_acquired, w) != HF_OK)
         fail_with(hf_error_detail());
@@ -148,8 +148,8 @@ static void write_down(const options *o, const peer_worker *crew) {
     for (int i = 0; i < o->workers; i++)
         for (size_t k = 0; k < crew[i].count; k++) {
             turn t = crew[i].turns[k];
-            fprintf(out, "%d %lld %lld %lld %lld\n", i, (long long)t.asking, (long long)t.acquired,
-                    (long long)t.releasing, (long long)t.released);
+            fprintf(out, "%d %lld %lld %lld %lld\n", i, (long long)t.requested,
+                    (long long)t.acquired, (long long)t.releasing, (long long)t.released);
         }
     if (fclose(out)) fail_with("cannot write the records");
 }

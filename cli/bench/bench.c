@@ -153,7 +153,7 @@ static void show_part(bench_part part, const bench_outcome *o) {
 static void show_legend(void) {
     puts("\nuncontended, parallel: time to acquire and release; each thread has its own "
          "lock.\ncontended: time from a release to the next grant; all clients want the same "
-         "lock.\ncommands, server: commands, and time of the server in scripts, per acquisition.");
+         "lock.\ncommands, server: commands and server time (in scripts) per acquisition.");
 }
 
 /* ---- For programs ---- */

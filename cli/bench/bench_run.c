@@ -83,7 +83,7 @@ static bool run_round(bench_thread *r, bool counted) {
     if (note_failure(r, hf_acquire(r->client, r->name, &(hf_options){.wait_ms = WAIT_MS}, &hold)))
         return false;
     hf__time released_at = atomic_load(&race->released_at), now = hf__now();
-    /* A client that found the lock free was not handed it. */
+    /* If the lock was free, this was no hand-over. */
     if (contended && counted && released_at > before)
         histogram_add(&r->durations, now - released_at);
     atomic_store(&race->released_at, contended ? hf__now() : 0);
@@ -137,7 +137,7 @@ static bool is_redis(const hf__url *url) {
 
 /* ---- One part ---- */
 
-static void name_lock(char name[NAME_BYTES], bench_part part, unsigned i) {
+static void format_name(char name[NAME_BYTES], bench_part part, unsigned i) {
     if (!uuid[0]) hf__uuid_make(uuid);
     snprintf(name, NAME_BYTES, "holdfast-bench:%s:%u", uuid, part == BENCH_PARALLEL ? i : 0);
 }
@@ -183,7 +183,7 @@ static int open_clients(const bench_plan *plan, bench_thread *runners, unsigned 
         int code = shared ? 0 : store_open(plan->store, &runners[i].client);
         if (code) return code;
         if (shared) runners[i].client = runners[0].client;
-        name_lock(runners[i].name, runners->race->part, i);
+        format_name(runners[i].name, runners->race->part, i);
     }
     return 0;
 }
@@ -253,7 +253,7 @@ void bench_clean(const bench_plan *plan) {
     if (hf__url_parse(&url, plan->store->url) == HF_OK && is_redis(&url) &&
         server_admin_open(&url, &admin) == HF_OK)
         for (unsigned i = 0; i < plan->threads; i++) {
-            name_lock(name, BENCH_PARALLEL, i);
+            format_name(name, BENCH_PARALLEL, i);
             delete_token_key(admin, url.prefix, name);
         }
     server_admin_close(admin);

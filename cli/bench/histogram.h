@@ -19,7 +19,7 @@ typedef struct histogram {
 void histogram_add(histogram *s, int64_t duration);
 void histogram_merge(histogram *to, const histogram *from);
 
-/* The duration that `share` of them (0 to 1) do not exceed; 0 if there are none. */
+/* The duration that this share of all durations (0 to 1) does not exceed; 0 if there are none. */
 int64_t histogram_quantile(const histogram *s, double share);
 
 #endif

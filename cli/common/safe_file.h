@@ -34,8 +34,8 @@ bool safe_file_is_current(const safe_file *f, int fd);
 /* Removes the file if this name still refers to the open file. */
 void safe_file_remove(const safe_file *f, int fd);
 
-/* Replaces the file atomically: readers see the old or the new content. `durable`: this holds after
-   a power failure too. */
+/* Replaces the file atomically: readers see the old or the new content. `durable`: also after a
+   power failure. */
 bool safe_file_replace(const safe_file *f, mode_t mode, const char *text, size_t length,
                        bool durable);
 

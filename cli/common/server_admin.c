@@ -16,9 +16,9 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/time.h"
-#include "store/redis/net/password.h"
-#include "store/redis/net/resolve.h"
-#include "store/redis/net/tls.h"
+#include "store/net/password.h"
+#include "store/net/resolve.h"
+#include "store/net/tls.h"
 #include "store/redis/protocol/command.h"
 #include "store/redis/protocol/server_error.h"
 
@@ -47,7 +47,10 @@ static hf_result wait_for_socket(server_admin *admin, int fd, short events, hf__
     struct pollfd p = {.fd = fd, .events = events};
     for (;;) {
         hf__time now = hf__now();
-        if (now >= until) return fail_connection(admin, "no answer in time");
+        if (now >= until)
+            return fail_connection(admin, admin->tls && !hf__tls_ready(admin->tls)
+                                              ? "no answer in time; is this a TLS port?"
+                                              : "no answer in time");
         int n = poll(&p, 1, hf__poll_ms(now, until));
         if (n > 0) return HF_OK;
         if (n < 0 && errno != EINTR) return fail_connection(admin, strerror(errno));
@@ -303,7 +306,7 @@ static hf_result connect_host(server_admin *admin, hf__time until) {
     while (!r && !hf__resolve_done(resolve, &list, &error))
         r = wait_for_socket(admin, hf__resolve_fd(resolve), POLLIN, until);
     if (!r && !list)
-        r = hf__fail(HF_UNREACHABLE, "cannot find the host of %s: %s", admin->where, error);
+        r = hf__fail(HF_UNREACHABLE, "cannot look up the host name of %s: %s", admin->where, error);
     if (!r) r = connect_any(admin, list, until);
     hf__resolve_free(resolve);
     if (list) freeaddrinfo(list);
@@ -312,7 +315,7 @@ static hf_result connect_host(server_admin *admin, hf__time until) {
 
 static hf_result start_tls(server_admin *admin, hf__time until) {
     char *detail = NULL;
-    hf_result r = hf__tls_new(admin->url, &admin->sealed, &admin->tls, &detail);
+    hf_result r = hf__tls_new(admin->url, NULL, &admin->sealed, &admin->tls, &detail);
     if (r) {
         r = hf__fail_line(r, detail);
         free(detail);

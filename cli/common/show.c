@@ -16,8 +16,8 @@
 #include "common/message.h"
 
 #define WORD_COLUMNS 11 /* width of the first column of show_line, including the space after it */
-#define LONG_MS      INT64_C(86400000) /* longer than any lease but the default of file: */
-#define LEAST_ROOM   16 /* width of the second column below which the terminal wraps */
+#define LONG_MS      INT64_C(86400000) /* longer than all leases, except the default of file: */
+#define LEAST_ROOM   16 /* the terminal itself wraps a second column that is narrower */
 
 /* ---- On a terminal ---- */
 
@@ -122,17 +122,17 @@ void show_state_word(char *text, size_t size, const hf_info *info) {
         snprintf(text, size, "%s", info->kind == HF_WRITE ? "write" : "held");
 }
 
-/* On file: the kernel keeps a lock while its holder lives, so the long default lease says
-   nothing. */
+/* On file: the kernel keeps a lock while its holder lives, so the long default lease has no
+   meaning for a user. */
 void show_remaining(char *text, size_t size, const hf_info *info, const store *s) {
     char duration[DURATION_TEXT];
     bool in_files = strncmp(s->url, "file:", strlen("file:")) == 0;
     if (in_files && !info->remaining_ms)
-        snprintf(text, size, "none: the holder does not run; it may be stopped");
+        snprintf(text, size, "none: the holder is not running; it may be stopped");
     else if (in_files && info->remaining_ms > LONG_MS)
         snprintf(text, size, "as long as its holder runs");
     else
-        snprintf(text, size, "%s, unless it is renewed",
+        snprintf(text, size, "%s of its lease; a renewal extends it",
                  duration_text(info->remaining_ms, duration));
 }
 
@@ -181,8 +181,8 @@ static void print_text_member(const char *name, const char *text) {
     json_write_string(stdout, text);
 }
 
-static void print_json_person(const char *program, int64_t pid, const char *host, const char *label,
-                              const char *client, const char *owner) {
+static void print_json_process(const char *program, int64_t pid, const char *host,
+                               const char *label, const char *client, const char *owner) {
     printf("{\"pid\":%" PRId64, pid);
     print_text_member("program", program);
     print_text_member("host", host);
@@ -208,7 +208,7 @@ static void print_json_waiters(const hf_info *info) {
         if (!w->pid && !*w->program)
             print_json_client(w->client, w->owner);
         else
-            print_json_person(w->program, w->pid, w->host, w->label, w->client, w->owner);
+            print_json_process(w->program, w->pid, w->host, w->label, w->client, w->owner);
     }
     printf("]");
 }
@@ -221,7 +221,8 @@ static void print_json_held(const hf_info *info) {
     printf(",\"token\":%" PRIu64 ",\"since_unix_ms\":%" PRId64 ",\"held_ms\":%" PRId64
            ",\"remaining_ms\":%" PRId64 ",\"holder\":",
            info->token, info->since_unix_ms, show_held_ms(info), info->remaining_ms);
-    print_json_person(info->program, info->pid, info->host, info->label, info->client, info->owner);
+    print_json_process(info->program, info->pid, info->host, info->label, info->client,
+                       info->owner);
 }
 
 void show_json_lock(const char *name, const hf_info *info, const store *s) {

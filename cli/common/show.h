@@ -42,7 +42,8 @@ void show_state_word(char *text, size_t size, const hf_info *info);
 /* "mutex", "read", "write", "upgradable", "permits". */
 const char *show_kind(uint32_t kind);
 
-/* How long the lease lasts: "25 s, unless it is renewed", "as long as its holder runs". */
+/* How long the lease lasts: "25 s of its lease; a renewal extends it", "as long as its holder
+   runs". */
 void show_remaining(char *text, size_t size, const hf_info *info, const store *s);
 
 /* How long the lock has been held, by the local clock; 0 if unknown or in the future. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chooses the store: -S, else $HOLDFAST_URL, else `store = URL` in the configuration file of the
- * user, then of the machine, else the locks of this machine.
+ * Chooses the store. The first of these that is set is used: -S, $HOLDFAST_URL, `store = URL` in
+ * the configuration file of the user, the same in that of the machine, the locks of this machine.
  */
 #ifndef CLI_COMMON_STORE_H
 #define CLI_COMMON_STORE_H

@@ -14,7 +14,7 @@
 #include "common/store.h"
 #include "help.h"
 
-/* One name for all runs: they wait for each other, and only one key keeps the last token. */
+/* All runs use this name. So they wait for each other, and only one key with a token remains. */
 #define LOCK_NAME "holdfast-doctor"
 #define LEASE_MS  10000
 
@@ -51,9 +51,10 @@ void doctor_latency(findings *all, int64_t *us, size_t count, int64_t lease_ms, 
         : poor ? LEVEL_WARNING
                : LEVEL_OK,
         "latency",
-        bad ? "Renewals take longer than a lease: locks will be lost."
+        bad ? "Renewals take too long for this lease: locks will be lost."
         : poor
-            ? "One reply took more than a tenth of the lease; a few of these in a row lose a lock."
+            ? "One reply took more than a tenth of the lease. A few such replies in a row lose a "
+              "lock."
             : NULL,
         bad || poor ? "Use a longer lease, or a store that is nearer." : NULL,
         "%s takes %.3f ms (median), %.3f ms at most, in %zu tries", what,
@@ -134,15 +135,15 @@ static void examine_store(findings *all, const store *s, const hf__url *url) {
     case HF__SCHEME_FILE: there = doctor_file(all, url); break;
     case HF__SCHEME_MEMORY:
         findings_add(all, LEVEL_NOTE, "reach",
-                     "Locks in memory: exclude only threads of the same process.",
+                     "Locks in memory exclude only threads of the same process.",
                      "Use memory: for tests only.", "memory: exists in one process only");
         break;
     case HF__SCHEME_QUORUM:
     case HF__SCHEME_QUORUM_TLS: doctor_quorum(all, url); break;
     default:
-        findings_add(all, LEVEL_NOTE, "reach", "Its servers are not checked one by one.",
-                     "Run doctor on each of them with a redis:// URL.",
-                     "the store has several servers");
+        findings_add(all, LEVEL_NOTE, "reach", "Only acquiring and releasing a lock is checked.",
+                     "Run doctor on each server with a redis:// URL.",
+                     "the servers of this store are not examined one by one");
     }
     if (there) check_locks(all, s, url->lease_ms);
 }

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -61,6 +62,13 @@ static void check_space(findings *all, int fd) {
                      : in_all < SMALL_LOCKS ? LEVEL_NOTE
                                             : LEVEL_OK;
     bool fine = level == LEVEL_OK;
+    char space[128];
+    if (inodes)
+        snprintf(space, sizeof space, "%" PRIu64 " inodes free, one for each lock", room);
+    else
+        snprintf(space, sizeof space,
+                 "%" PRIu64 " MiB free, enough for about %" PRIu64 " more locks",
+                 (uint64_t)fs.f_bavail * block >> 20, room);
     findings_add(
         all, level, "space",
         fine ? NULL
@@ -69,9 +77,7 @@ static void check_space(findings *all, int fd) {
         fine ? NULL
              : "Free some space or inodes there, or use a directory on a larger filesystem: set "
                "HOLDFAST_URL=file:///DIRECTORY for every process that shares the locks.",
-        "%" PRIu64 " %s free, enough for about %" PRIu64 " more locks",
-        inodes ? (uint64_t)fs.f_favail : (uint64_t)fs.f_bavail * block >> 20,
-        inodes ? "inodes" : "MiB", room);
+        "%s", space);
 }
 
 static void check_files(findings *all, const char *path) {
@@ -83,7 +89,7 @@ static void check_files(findings *all, const char *path) {
     closedir(dir);
     bool many = count > MANY_FILES;
     findings_add(all, many ? LEVEL_NOTE : LEVEL_OK, "files",
-                 many ? "They do no harm, but finding one takes longer." : NULL,
+                 many ? "Many files do no harm, but finding one takes longer." : NULL,
                  many ? "Use fewer names, or a shorter keep= in the URL." : NULL,
                  "%" PRIu64 " files of locks and clients", count);
 }

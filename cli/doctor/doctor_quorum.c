@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks each node of a quorum: can it be reached, and does it vote? A node that has just started
- * does not vote (rejoin_delay). While the others are a majority, nothing else shows this.
+ * does not vote (rejoin_delay). As long as the other nodes are a majority, only this check shows
+ * that.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 
 typedef struct quorum_node {
     char name[NODE_TEXT];
-    int64_t up_ms;             /* UNKNOWN_MS: the node does not tell */
+    int64_t up_ms;             /* UNKNOWN_MS: the node does not report it */
     bool has_aof, reports_aof; /* it keeps an append-only file; it reports whether it does */
 } quorum_node;
 
@@ -32,9 +33,12 @@ static bool query_node(findings *all, const hf__url *url, quorum_node *n) {
     server_reply reply;
     hf_result r = server_admin_open(url, &admin);
     if (!r) r = server_admin_command(admin, &reply, (const char *[]){"INFO", NULL});
-    if (r)
+    if (r) {
+        bool named = strstr(hf_error_detail(), n->name);
         findings_add(all, LEVEL_WARNING, "node", "A majority of the nodes must answer and vote.",
-                     "Check the node and the network.", "%s: %s", n->name, hf_error_detail());
+                     "Check the node and the network.", "%s%s%s", named ? "" : n->name,
+                     named ? "" : ": ", hf_error_detail());
+    }
     bool answered = !r && reply.type == '$';
     n->up_ms = answered ? parse_uptime_ms(reply.text) : UNKNOWN_MS;
     n->reports_aof = answered && strstr(reply.text, "aof_enabled:");
@@ -54,14 +58,14 @@ static void check_vote(findings *all, const quorum_node *n, int64_t rejoin_ms) {
     int64_t votes_in = votes_in_ms(n, rejoin_ms);
     if (n->up_ms == UNKNOWN_MS)
         findings_add(all, LEVEL_WARNING, "node",
-                     "Its vote counts only after a client has been connected for rejoin_delay: "
-                     "short commands may get no lock.",
+                     "The vote of the node counts only after a client has been connected for "
+                     "rejoin_delay: short commands may get no lock.",
                      "Give the user the right +info on every node.",
-                     "%s does not tell how long it has been up", n->name);
+                     "%s does not report its uptime", n->name);
     else if (votes_in > 0)
         findings_add(all, LEVEL_WARNING, "node",
-                     "It may have lost its data. It does not vote until every lease that it may "
-                     "have forgotten is over. A majority of the nodes must vote.",
+                     "The node may have lost its data. It votes when every lease that it may have "
+                     "forgotten is over. A majority of the nodes must vote.",
                      "Wait, and do not restart another node before that.",
                      "%s has been up for %s and votes in %s", n->name, duration_text(n->up_ms, up),
                      duration_text(votes_in, left));
@@ -85,8 +89,8 @@ static void check_rejoin_delay(findings *all, int64_t rejoin_ms) {
 static void check_durability(findings *all, const quorum_node *n, int64_t rejoin_ms) {
     if (rejoin_ms >= HF__REJOIN_FORGETFUL_MS || !n->reports_aof || n->has_aof) return;
     findings_add(all, LEVEL_WARNING, "node",
-                 "After a restart it votes without knowing who holds a lock: two clients can hold "
-                 "the same lock.",
+                 "After a restart the node votes without knowing who holds a lock: two clients can "
+                 "hold the same lock.",
                  "Set appendonly yes and appendfsync always, or remove rejoin_delay from the URL.",
                  "%s keeps no append-only file, but rejoin_delay (%" PRId64
                  " ms) promises that it never loses data",
@@ -96,7 +100,7 @@ static void check_durability(findings *all, const quorum_node *n, int64_t rejoin
 void doctor_quorum(findings *all, const hf__url *url) {
     int64_t rejoin_ms = url->rejoin_delay_ms ? url->rejoin_delay_ms : HF__REJOIN_DELAY_MS;
     findings_add(all, LEVEL_NOTE, "reach",
-                 "Of each node only the uptime and the append-only file are checked here.",
+                 "Only the uptime and the append-only file of each node are checked here.",
                  "Run doctor on each node with a redis:// URL.", "the store is a quorum");
     check_rejoin_delay(all, rejoin_ms);
     for (int i = 0; i < HF__HOSTS_MAX && url->hosts[i].name; i++) {

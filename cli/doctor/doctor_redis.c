@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Checks a Redis or Valkey server: INFO, its clock, the rights of the user, latency. Each finding
- * says what it means for locks. Nothing on the server is changed, except keys with names of their
- * own that are deleted again.
+ * says what it means for locks. The only keys that change on the server are keys of this check,
+ * which are deleted again.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,10 +26,10 @@ typedef struct redis_check {
     findings *all;
     const hf__url *url;
     server_admin *admin;
-    char *info; /* the reply to INFO */
-    int64_t offset_us,
-        blur_us; /* first offset of the server's clock from the local one, and its uncertainty */
-    bool timed, needs_password; /* needs_password: it answers nothing before a login */
+    char *info;                  /* the reply to INFO */
+    int64_t offset_us, error_us; /* the server's clock minus the local one; its uncertainty */
+    bool timed;                  /* the clock was measured */
+    bool needs_password;         /* the server answers nothing before a login */
 } redis_check;
 
 /* ---- INFO ---- */
@@ -64,8 +64,9 @@ static bool info_is(const redis_check *p, const char *name, const char *wanted) 
 static bool read_info(redis_check *p) {
     server_reply reply;
     if (server_admin_command(p->admin, &reply, (const char *[]){"INFO", NULL})) {
-        findings_add(p->all, LEVEL_ERROR, "reach", "Locks would be lost, or could not be acquired.",
-                     NULL, "%s", hf_error_detail());
+        findings_add(p->all, LEVEL_ERROR, "reach",
+                     "No lock can be acquired, and held locks will be lost.", NULL, "%s",
+                     hf_error_detail());
         return false;
     }
     if (reply.type == '$') {
@@ -101,7 +102,7 @@ static void check_version(redis_check *p) {
     if (!valkey) snprintf(version, sizeof version, "%s", compatible);
     if (!parse_version(compatible, &major, &minor)) {
         findings_add(p->all, LEVEL_NOTE, "version", NULL, NULL,
-                     "the server does not tell its version");
+                     "the server does not report its version");
         return;
     }
     bool old = major * 100 + minor < OLDEST_VERSION;
@@ -145,13 +146,13 @@ static void check_replicas(redis_check *p) {
     else if (replicas > 0)
         findings_add(
             p->all, LEVEL_NOTE, "replicas",
-            "They learn of a lock after its holder does: a failover can lose a lock, and then two "
-            "clients hold it.",
-            "Let the resource that is written to check the token (hf_fence, HOLDFAST_FENCE).",
+            "A replica gets a lock later than its holder. So a failover can lose a lock, and then "
+            "two clients hold it.",
+            "The protected resource should check the token (hf_fence, HOLDFAST_FENCE).",
             "%" PRId64 " connected", replicas);
     else if (replicas == 0)
         findings_add(p->all, LEVEL_OK, "replicas", NULL, NULL,
-                     "none: no failover can lose a lock, but no replica can replace the server");
+                     "none: a failover cannot lose locks, but no replica can replace the server");
 }
 
 /* ---- Persistence, memory, connections ---- */
@@ -172,24 +173,25 @@ static void check_persistence(redis_check *p) {
         return;
     }
     if (info_number(p, "aof_enabled") == 1) {
-        const char *const ask[] = {"CONFIG", "GET", "appendfsync", NULL};
-        if (!server_admin_command(p->admin, &reply, ask) && reply.type == '*' && reply.count == 2)
+        const char *const words[] = {"CONFIG", "GET", "appendfsync", NULL};
+        if (!server_admin_command(p->admin, &reply, words) && reply.type == '*' && reply.count == 2)
             always = strcmp(reply.item[1], "always") == 0;
         findings_add(p->all, always ? LEVEL_OK : LEVEL_NOTE, "persistence",
-                     always ? NULL : "A crash of the machine forgets the locks of the last second.",
+                     always ? NULL : "A crash of the machine loses the locks of the last second.",
                      always ? NULL
-                            : "appendfsync always closes this gap, at the price of disk latency.",
-                     always ? "append-only file, written at once"
-                            : "append-only file, written about once a second");
+                            : "Set appendfsync always to prevent this; writes then wait for the "
+                              "disk.",
+                     always ? "append-only file, synced at every write"
+                            : "append-only file, synced about once a second");
         return;
     }
     server_reply saves;
-    const char *const ask[] = {"CONFIG", "GET", "save", NULL};
+    const char *const words[] = {"CONFIG", "GET", "save", NULL};
     bool known =
-        !server_admin_command(p->admin, &saves, ask) && saves.type == '*' && saves.count == 2;
+        !server_admin_command(p->admin, &saves, words) && saves.type == '*' && saves.count == 2;
     bool none = known && !*saves.item[1];
     findings_add(p->all, LEVEL_WARNING, "persistence", RESTART_FORGETS,
-                 "Set appendonly yes, or let the resource that is written to check the token.",
+                 "Set appendonly yes, or let the protected resource check the token.",
                  none ? "nothing is written to disk" : "no append-only file, at most snapshots");
 }
 
@@ -204,7 +206,7 @@ static void check_memory(redis_check *p) {
                                : "There is no memory limit now. With one, the server may delete "
                                  "locks that are held.",
                      "Set maxmemory-policy noeviction, or use a separate server for locks. Keys of "
-                     "locks have a lifetime, so the volatile policies evict them too.",
+                     "locks have a TTL, so the volatile policies evict them too.",
                      "maxmemory-policy is %s", policy);
     } else {
         findings_add(p->all, LEVEL_OK, "eviction", NULL, NULL, "maxmemory-policy is noeviction");
@@ -239,9 +241,9 @@ static int64_t wall_us(void) {
 }
 
 /* Measures the offset of the server's clock. The uncertainty is half of the round trip. */
-static bool measure_clock(redis_check *p, int64_t *offset_us, int64_t *blur_us) {
+static bool measure_clock(redis_check *p, int64_t *offset_us, int64_t *error_us) {
     server_reply reply;
-    *blur_us = INT64_MAX;
+    *error_us = INT64_MAX;
     for (int i = 0; i < CLOCK_TRIES; i++) {
         int64_t before = wall_us();
         hf_result r = server_admin_command(p->admin, &reply, (const char *[]){"TIME", NULL});
@@ -249,17 +251,17 @@ static bool measure_clock(redis_check *p, int64_t *offset_us, int64_t *blur_us) 
         if (r || reply.type != '*' || reply.count != 2) return false;
         int64_t server =
             strtoll(reply.item[0], NULL, 10) * 1000000 + strtoll(reply.item[1], NULL, 10);
-        if (after < before || (after - before) / 2 >= *blur_us) continue;
-        *blur_us = (after - before) / 2;
-        *offset_us = server - before - *blur_us;
+        if (after < before || (after - before) / 2 >= *error_us) continue;
+        *error_us = (after - before) / 2;
+        *offset_us = server - before - *error_us;
     }
-    return *blur_us != INT64_MAX;
+    return *error_us != INT64_MAX;
 }
 
 static void check_clock(redis_check *p) {
-    p->timed = measure_clock(p, &p->offset_us, &p->blur_us);
+    p->timed = measure_clock(p, &p->offset_us, &p->error_us);
     if (!p->timed) return; /* the check of rights reports that TIME is not allowed */
-    int64_t apart = llabs(p->offset_us) > p->blur_us ? llabs(p->offset_us) : 0;
+    int64_t apart = llabs(p->offset_us) > p->error_us ? llabs(p->offset_us) : 0;
     bool far = apart > CLOCK_NOTE_US;
     findings_add(
         p->all, far ? LEVEL_NOTE : LEVEL_OK, "clock",
@@ -268,7 +270,7 @@ static void check_clock(redis_check *p) {
             : NULL,
         far ? "Run NTP on both machines; let it slew the clocks, not step them." : NULL,
         "the server's clock is %s%.3f ms %s ours", apart ? "" : "within ",
-        (double)(apart ? apart : p->blur_us) / 1e3,
+        (double)(apart ? apart : p->error_us) / 1e3,
         !apart             ? "of"
         : p->offset_us > 0 ? "ahead of"
                            : "behind");
@@ -276,14 +278,14 @@ static void check_clock(redis_check *p) {
 
 /* Measures again at the end: a clock may have been stepped, or run at another rate. */
 static void check_clock_again(redis_check *p) {
-    int64_t offset, blur;
-    if (!p->timed || !measure_clock(p, &offset, &blur)) return;
-    int64_t moved = llabs(offset - p->offset_us);
-    if (moved <= CLOCK_STEP_US + blur + p->blur_us) return;
+    int64_t offset_us, error_us;
+    if (!p->timed || !measure_clock(p, &offset_us, &error_us)) return;
+    int64_t moved = llabs(offset_us - p->offset_us);
+    if (moved <= CLOCK_STEP_US + error_us + p->error_us) return;
     findings_add(p->all, LEVEL_WARNING, "clock",
                  "If the clock of the server is stepped forward, leases end early.",
                  "Let NTP slew the clocks, not step them.",
-                 "the clocks moved against each other by %.3f s during this check",
+                 "the difference between the clocks changed by %.3f s during this check",
                  (double)moved / 1e6);
 }
 
@@ -322,7 +324,7 @@ static void check_privacy(redis_check *p) {
     else if (url->scheme == HF__SCHEME_REDIS && !is_this_machine(url->host) &&
              (url->password || url->password_file))
         findings_add(p->all, LEVEL_NOTE, "tls",
-                     "Anyone on the network path can read it, and acquire locks.",
+                     "Anyone on the network path can read the password, and acquire locks.",
                      "Use rediss:// if the network is not trusted.",
                      "the password is sent to %s without encryption", url->host);
 }
@@ -332,7 +334,7 @@ static bool connect_server(redis_check *p) {
     hf_result r = server_admin_open(p->url, &p->admin);
     if (r) {
         findings_add(p->all, LEVEL_ERROR, "reach",
-                     "No lock can be acquired, and locks that are held get lost.",
+                     "No lock can be acquired, and held locks will be lost.",
                      r == HF_REFUSED ? NULL : "Check the URL, the server and the network.", "%s",
                      hf_error_detail());
         return false;
@@ -342,12 +344,13 @@ static bool connect_server(redis_check *p) {
     return true;
 }
 
-/* No further checks, because they would take every refusal for a result. */
+/* Without a login, the other checks would take each refused command for a result. So they are not
+   made. */
 static void report_no_password(redis_check *p) {
     findings_add(p->all, LEVEL_ERROR, "login",
                  "No lock can be acquired, and nothing more can be checked.",
-                 "Put the password into the URL, redis://:PASSWORD@HOST, or into a file that "
-                 "password_file names.",
+                 "Put the password into the URL, as in redis://:PASSWORD@HOST, or into a file, as "
+                 "in redis://HOST?password_file=FILE.",
                  "the server requires a password, and the URL has none");
 }
 

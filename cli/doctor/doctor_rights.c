@@ -12,8 +12,8 @@
 /* What a right is needed for. */
 typedef enum right_purpose { TO_LOCK, TO_SHOW, TO_WAIT, TO_LIST, NEEDS } right_purpose;
 
-/* Placeholders for names of our own. Nothing is stored under them, so most commands find nothing
-   to do. What the others create is deleted; they are tried only if the user may delete. */
+/* Placeholders for names that only this check uses. Nothing is stored under them, so most commands
+   do nothing. Commands that create something are tried only if the user may delete it again. */
 #define KEY     "\1"
 #define LIST    "\2"
 #define CHANNEL "\3"
@@ -129,19 +129,20 @@ static void report_lacking(findings *all, rights_check *t, const char *user) {
         severity level;
         const char *means;
     } kinds[NEEDS] = {
-        {LEVEL_ERROR, "Without it, locks cannot be acquired, renewed or released."},
-        {LEVEL_WARNING, "Without it, the holder of a lock cannot be shown, and readers, permits, "
+        {LEVEL_ERROR, "Without this, locks cannot be acquired, renewed or released."},
+        {LEVEL_WARNING, "Without this, the holder of a lock cannot be shown, and readers, permits, "
                         "latches and leaders fail."},
-        {LEVEL_WARNING, "Without it, waiters are refused or served late, because they must poll "
+        {LEVEL_WARNING, "Without this, waiters are refused or served late, because they must poll "
                         "instead of being notified."},
-        {LEVEL_NOTE, "holdfast list, holdfast top and hf_list need it; locks do not."},
+        {LEVEL_NOTE, "holdfast list, holdfast top and hf_list need this; locks do not."},
     };
     bool all_there = true;
     for (int i = 0; i < NEEDS; i++) {
         if (!t->lacking[i][0]) continue;
         all_there &= i == TO_LIST;
         findings_add(all, kinds[i].level, "rights", kinds[i].means,
-                     "Grant it with ACL SETUSER; docs/REDIS-PROTOCOL.md has the complete line.",
+                     "Grant the rights with ACL SETUSER; docs/REDIS-PROTOCOL.md has the complete "
+                     "line.",
                      "%s lacks%s", user, t->lacking[i]);
     }
     if (all_there)

@@ -53,7 +53,7 @@ typedef struct text_layout {
     bool colour;
 } text_layout;
 
-static text_layout page_of_stdout(void) {
+static text_layout measure_stdout(void) {
     struct winsize size;
     const char *no_colour = getenv("NO_COLOR");
     bool terminal = isatty(STDOUT_FILENO);
@@ -152,7 +152,7 @@ static void write_summary(const findings *all) {
 }
 
 bool findings_show(const findings *all, const char *store) {
-    text_layout p = page_of_stdout();
+    text_layout p = measure_stdout();
     printf("The store is ");
     write_text(&(text_layout){.width = p.width, .indent = 2}, store, sizeof "The store is " - 1);
     putchar('\n');

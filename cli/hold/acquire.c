@@ -53,7 +53,7 @@ static int write_exported_handle(const acquire_args *a, const store *s, uint64_t
     return handle_write(a->handle, f, &made);
 }
 
-/* Releases a lock whose handle could not be written, because nobody else could. */
+/* Releases a lock whose handle could not be written, because nobody else can release it. */
 static void undo_export(hf_client *client, const char *text) {
     hf_hold *hold;
     if (hf_adopt(client, text, NULL, &hold) == HF_OK) (void)hf_release(hold);
@@ -65,10 +65,8 @@ static int export_hold(const acquire_args *a, const store *s, hf_client *client,
     uint64_t token = hf_fence(hold);
     hf_result r = hf_export(hold, text, sizeof text);
     if (r) {
-        int failed = r == HF_UNSUPPORTED
-                         ? fail_no_renew(s)
-                         : fail(exit_code_of(r), "cannot keep %s without a helper process: %s",
-                                a->name, hf_error_detail());
+        int failed = fail(exit_code_of(r), "cannot keep %s without a helper process: %s", a->name,
+                          hf_error_detail());
         (void)hf_release(hold);
         return failed;
     }
@@ -150,10 +148,9 @@ static int parse_acquire_option(acquire_args *a, int c, char **argv) {
     }
 }
 
-/* The user must say what ends the lock, so that none is held forever by mistake. */
+/* The user must say what ends the lock, so that no lock is held forever by mistake. */
 static int check_acquire_args(const acquire_args *a) {
-    if (!a->handle)
-        return usage_error("acquire", "-o HANDLE is missing: the file that release needs");
+    if (!a->handle) return usage_error("acquire", "-o HANDLE is missing; release needs this file");
     if ((a->pid != 0) + a->detach + a->no_renew != 1)
         return usage_error("acquire", "choose when the lock ends, with one of: --while-pid PID, "
                                       "--detach --max-hold TIME, --no-renew --lease TIME");
@@ -164,7 +161,7 @@ static int check_acquire_args(const acquire_args *a) {
     if (a->no_renew && a->max_hold_ms)
         return usage_error(
             "acquire",
-            "--no-renew and --max-hold exclude each other: the lock ends with its lease");
+            "use either --no-renew or --max-hold; with --no-renew, the lock ends with its lease");
     return ARGS_CONTINUE;
 }
 

@@ -7,14 +7,16 @@
 #include "common/signals.h"
 
 static int fail_acquire(const store *s, const char *name, hf_result r, int conflict_code) {
-    char look[SHOW_TEXT];
-    show_command(look, sizeof look, "status", s, name);
+    char status[SHOW_TEXT];
+    show_command(status, sizeof status, "status", s, name);
     if (r == HF_BUSY)
-        return fail(conflict_code, "%s is held by another, or others wait for it; to see them: %s",
-                    name, look);
+        return fail(conflict_code,
+                    "%s is held by another, or others wait for it; to see them, run: %s", name,
+                    status);
     if (r == HF_TIMEOUT)
-        return fail(conflict_code, "%s was not free in time; to see who holds it: %s", name, look);
-    return fail(exit_code_of(r), "cannot lock %s: %s", name, hf_error_detail());
+        return fail(conflict_code, "%s was not free in time; to see who holds it, run: %s", name,
+                    status);
+    return fail(exit_code_of(r), "cannot lock %s: %s", *name ? name : "''", hf_error_detail());
 }
 
 int acquire_wait(hf_client *client, const store *s, const char *name, const hf_options *options,

@@ -217,7 +217,7 @@ void handle_fini(handle *h) {
 
 /* ---- Creating ---- */
 
-/* A file that is not a valid handle belongs to somebody and is not removed. */
+/* A file that is not a valid handle may be important, so it is not removed. */
 static bool remove_ended_handle(const char *path) {
     handle h;
     verbosity level = get_verbosity();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A handle: a small file that names a lock held after its command has ended, and how to release it.
- * Either a helper process holds the lock, or it was exported and no process does. The file contains
- * no secret. Anyone who can write it can have a lock released, so its mode is 0600.
+ * A handle is a small file. It names a lock that is held after its command has ended, and says how
+ * to release the lock. Either a helper process holds the lock, or it was exported and no process
+ * does. The file contains no secret. Anyone who can write it can have a lock released, so its mode
+ * is 0600.
  */
 #ifndef CLI_HOLD_HANDLE_H
 #define CLI_HOLD_HANDLE_H
@@ -32,7 +33,7 @@ typedef struct handle {
     int64_t until_unix_ms; /* of an exported hold: the end of its lease, by the local clock */
 } handle;
 
-/* Creates an empty file. Replaces the handle of a lock that has surely ended. Returns 0, or the
+/* Creates an empty file. Replaces the handle of a lock that has certainly ended. Returns 0, or the
    exit code after printing the error. handle_close may be called in any case. */
 int handle_create(const char *path, handle_file *f);
 

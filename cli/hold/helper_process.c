@@ -119,7 +119,7 @@ static int run_helper(const helper_process *h, int to) {
 
 /* ---- Starting ---- */
 
-/* If the parent dies during the wait, nobody wants the lock any more, so the helper dies too. */
+/* If the parent dies during the wait, the lock is not needed any more, so the helper dies too. */
 static _Noreturn void helper_main(const helper_process *h, pid_t parent, int to) {
     setsid();
     signal(SIGTERM, SIG_DFL); /* SIGTERM asks the helper to release, so it must not stay ignored */

@@ -42,13 +42,13 @@ static int choose_store(store *s, const release_args *a, const handle *h, bool *
 
 /* The store of the handle refused, perhaps because a login is missing. */
 static void print_login_hint(const handle *h) {
-    print_message("a handle contains no password; give the store with its password by -S, "
+    print_message("a handle contains no password; name the store and its password with -S, "
                   "$HOLDFAST_URL or the configuration file: %s",
                   h->store);
 }
 
-static int with_open_store(const release_args *a, handle *h,
-                           int (*act)(const release_args *, handle *, hf_client *)) {
+static int act_on_store(const release_args *a, handle *h,
+                        int (*act)(const release_args *, handle *, hf_client *)) {
     store s = {0};
     hf_client *client;
     bool by_handle = false;
@@ -86,8 +86,8 @@ static int read_helper_result(const release_args *a, const handle *h) {
     if (!code && ended.over) code = fail_not_held(h);
     if (!code && ended.unknown)
         code = fail(EXIT_UNKNOWN,
-                    "it is unknown if %s was released, because the store did not answer; it is "
-                    "free when its lease ends",
+                    "it is unknown if %s was released, because the store did not answer; the lock "
+                    "is free when its lease ends",
                     h->name);
     handle_fini(&ended);
     return code;
@@ -112,7 +112,7 @@ static int stop_helper(const release_args *a, const handle *h) {
 
 /* Removes the handle if the lock has ended. */
 static int release_handle(const release_args *a, handle *h) {
-    int code = h->exported ? with_open_store(a, h, release_exported) : stop_helper(a, h);
+    int code = h->exported ? act_on_store(a, h, release_exported) : stop_helper(a, h);
     if (code == 0 || code == EXIT_LOST) handle_remove(&h->file);
     return code;
 }
@@ -132,11 +132,11 @@ static int extend_exported(const release_args *a, handle *h, hf_client *client) 
 }
 
 static int extend_handle(const release_args *a, handle *h) {
-    if (h->exported) return with_open_store(a, h, extend_exported);
+    if (h->exported) return act_on_store(a, h, extend_exported);
     int fd = handle_open_helper(h);
     if (fd < 0) return fail_not_held(h);
     close(fd);
-    return fail(EXIT_USAGE, "%s needs no extending: its helper process renews it", h->name);
+    return fail(EXIT_USAGE, "there is no need to extend %s: its helper process renews it", h->name);
 }
 
 /* ---- The command lines ---- */

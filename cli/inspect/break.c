@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * holdfast break: take a lock away from its holder. The holder is shown first. The lock is broken
- * by its token, so that a new holder keeps it.
+ * holdfast break: take a lock away from its holder. The holder is shown first. Only a hold with
+ * the token of that holder is broken, so that a later holder keeps the lock.
  */
 #include "inspect/break.h"
 
@@ -66,8 +66,8 @@ static int confirm_break(const break_args *a, const hf_info *info) {
         print_message("%" PRIu32 " waiting; the first of them gets the lock", info->waiting);
     if (a->yes) return 0;
     if (!isatty(STDIN_FILENO))
-        return usage_error("break", "nothing was broken: there is no terminal to confirm on; --yes "
-                                    "breaks the lock without asking");
+        return usage_error("break", "nothing was broken: there is no terminal to ask on; use --yes "
+                                    "to break the lock without asking");
     fprintf(stderr, "The holder may still be working. Break the lock? [y/N] ");
     if (read_yes()) return 0;
     return fail(EXIT_CONFLICT, "nothing was broken");
@@ -78,8 +78,7 @@ static int confirm_break(const break_args *a, const hf_info *info) {
 static int break_hold(const break_args *a, hf_client *client, uint64_t token) {
     hf_result r = hf_break(client, a->name, token);
     if (r == HF_OK) {
-        print_message("%s was broken; its holder notices at its next renewal at the latest",
-                      a->name);
+        print_message("%s was broken; its holder notices by its next renewal", a->name);
         return 0;
     }
     int code = r == HF_NOT_HELD ? EXIT_CONFLICT : exit_code_of(r);

@@ -18,9 +18,9 @@
 #include "common/store.h"
 #include "holdfast.h"
 
-#define ROWS_MAX 1000000 /* more are not shown, with a message */
-#define LEAST    8       /* minimum width of a name or holder */
-#define APART    2
+#define ROWS_MAX   1000000 /* a message says if there are more */
+#define WIDTH_MIN  8       /* of a name or holder */
+#define COLUMN_GAP 2
 
 enum { JSON = COMMON_OWN };
 enum { NAME, STATE, HOLDER, HELD, WAITING, COLUMNS };
@@ -110,22 +110,22 @@ static int compare_rows(const void *a, const void *b) {
 
 static size_t table_width(const size_t wide[COLUMNS]) {
     size_t all = 0;
-    for (int i = 0; i < COLUMNS; i++) all += wide[i] ? wide[i] + APART : 0;
-    return all - APART;
+    for (int i = 0; i < COLUMNS; i++) all += wide[i] ? wide[i] + COLUMN_GAP : 0;
+    return all - COLUMN_GAP;
 }
 
 /* Makes names and holders narrower until the table fits, the wider of them first. */
 static bool shrink_columns(size_t wide[COLUMNS], size_t width) {
     while (table_width(wide) > width) {
         int widest = wide[HOLDER] >= wide[NAME] ? HOLDER : NAME;
-        if (wide[widest] <= LEAST) return false;
+        if (wide[widest] <= WIDTH_MIN) return false;
         wide[widest]--;
     }
     return true;
 }
 
-/* If that is not enough, columns are left out (width 0): first the holders, which status shows
-   too. */
+/* If narrower columns are not enough, columns are left out (width 0): first the holders, which
+   status shows too. */
 static void fit_columns(size_t wide[COLUMNS], size_t width) {
     static const int spare[] = {HOLDER, STATE};
     size_t natural[COLUMNS];
@@ -141,7 +141,7 @@ static void show_table_row(const char *const cells[COLUMNS], const size_t wide[C
     for (int i = 0; i < COLUMNS; i++) {
         if (!wide[i]) continue;
         show_cut(text, sizeof text, cells[i], wide[i]);
-        size_t pad = i < COLUMNS - 1 ? wide[i] - show_columns(text) + APART : 0;
+        size_t pad = i < COLUMNS - 1 ? wide[i] - show_columns(text) + COLUMN_GAP : 0;
         printf("%s%*s", text, (int)pad, "");
     }
     printf("\n");
@@ -191,8 +191,8 @@ static void table_fini(list_table *t) {
     free(t->rows);
 }
 
-/* A pattern must match the whole name, as in a shell. For a plain word the message says how to
-   find it in names. */
+/* A pattern must match the whole name, as in a shell. For a plain word, the message says how to
+   find names that contain it. */
 static void print_none_found(const list_table *t) {
     const char *pattern = t->pattern, *where = t->store->shown;
     if (!pattern)

@@ -18,9 +18,9 @@
 #include "common/store.h"
 #include "holdfast.h"
 
-#define LOOK_FIRST_MS 20
-#define LOOK_MOST_MS  500
-#define OUTAGE_MS     10000 /* how long to wait for a store that is away */
+#define POLL_FIRST_MS 20
+#define POLL_MOST_MS  500
+#define OUTAGE_MS     10000 /* how long to wait for a store that cannot be reached */
 
 typedef struct wait_args {
     char *store;
@@ -43,20 +43,21 @@ static void sleep_ms(int64_t ms) {
     while (nanosleep(&interval, &interval) != 0) continue;
 }
 
-/* Sleeps longer each time, but not past the end of the lease, because its holder may be dead. */
-static void sleep_between_looks(wait_state *w, int64_t remaining_ms, hf__time now) {
+/* Sleeps longer each time, but not past the end of the lease: if the holder is dead, the lock is
+   free then. */
+static void sleep_between_polls(wait_state *w, int64_t remaining_ms, hf__time now) {
     int64_t ms = w->pause_ms, left = w->until == HF__NEVER ? ms : (w->until - now) / HF__MS + 1;
     if (remaining_ms > 0 && remaining_ms < ms) ms = remaining_ms + 1;
     if (left < ms) ms = left;
     if (ms > 0) sleep_ms(ms);
-    if ((w->pause_ms *= 2) > LOOK_MOST_MS) w->pause_ms = LOOK_MOST_MS;
+    if ((w->pause_ms *= 2) > POLL_MOST_MS) w->pause_ms = POLL_MOST_MS;
 }
 
 static int fail_timed_out(const wait_state *w) {
     char command[SHOW_TEXT];
     show_command(command, sizeof command, "status", w->store, w->args->name);
-    return fail(EXIT_CONFLICT, "%s was not free in time; to see who holds it: %s", w->args->name,
-                command);
+    return fail(EXIT_CONFLICT, "%s was not free in time; to see who holds it, run: %s",
+                w->args->name, command);
 }
 
 static void print_holder_once(wait_state *w, const hf_info *info) {
@@ -88,7 +89,7 @@ static int check_lock(wait_state *w) {
             return fail(exit_code_of(r), "cannot inspect %s: %s", w->args->name, hf_error_detail());
     }
     if (now >= w->until) return fail_timed_out(w);
-    sleep_between_looks(w, remaining, now);
+    sleep_between_polls(w, remaining, now);
     return ARGS_CONTINUE;
 }
 
@@ -96,7 +97,7 @@ static int wait_until_free(const wait_args *a, const store *s) {
     wait_state w = {.args = a,
                     .store = s,
                     .until = hf__after_ms(hf__now(), a->wait_ms),
-                    .pause_ms = LOOK_FIRST_MS};
+                    .pause_ms = POLL_FIRST_MS};
     int code = store_open(s, &w.client);
     if (code) return code;
     do code = check_lock(&w);

@@ -27,7 +27,7 @@ static _Noreturn void child_main(char **argv, const guard_process *g, terminal *
 }
 
 /* Not vfork: a child that is stopped before its exec would stop the wrapper too. _Fork skips the
-   fork handlers of the library, because exec follows soon. */
+   fork handlers of the library. They are not needed, because exec follows soon. */
 bool child_start(child_process *c, char **argv, const guard_process *g, terminal *t) {
     bool lend = !t->shared && terminal_is_ours(t);
     pid_t self = getpid(), pid = _Fork();

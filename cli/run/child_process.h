@@ -15,9 +15,9 @@ typedef struct child_process {
     int status; /* as from wait(2); valid once `ended` */
 } child_process;
 
-/* All signals must be blocked. Lends the terminal to the child if it is not shared and in the
-   foreground. False with errno if the fork fails. An exec that fails is reported in the page of the
-   guard. */
+/* All signals must be blocked. Lends the terminal to the child if the terminal is not shared and
+   this process group is in the foreground. False with errno if the fork fails. An exec that fails
+   is reported in the page of the guard. */
 bool child_start(child_process *c, char **argv, const guard_process *g, terminal *t);
 
 /* Checks the child. Returns the signal that stopped it, or 0; sets `ended`. */

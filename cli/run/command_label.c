@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Everyone who can look at the lock sees the label, on any machine. So the label is the program and
- * at most one plain word. Options, assignments, addresses and anything else that may carry a secret
- * end it.
+ * at most one plain word. It ends before the first option, assignment, address or other word that
+ * may contain a secret.
  */
 #include "run/command_label.h"
 

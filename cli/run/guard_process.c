@@ -12,15 +12,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long to wait for a killed group. Processes that remain after that hang in the kernel or are
-   zombies; they do not run any more. */
+/* How long to wait for a killed group, and how often to check it. Processes that remain after that
+   hang in the kernel or are zombies. They do not run any more. */
 #define GONE_MS   1000
-#define GONE_LOOK (2 * HF__MS)
+#define GONE_POLL (2 * HF__MS)
 
 /* ---- In the guard: only functions that are safe between fork and exec ---- */
 
 static void wait_until_gone(pid_t group) {
-    const struct timespec pause = {.tv_nsec = GONE_LOOK};
+    const struct timespec pause = {.tv_nsec = GONE_POLL};
     hf__time until = hf__now() + GONE_MS * HF__MS;
     while (kill(-group, SIGKILL) == 0 && hf__now() < until) nanosleep(&pause, NULL);
 }
@@ -106,7 +106,7 @@ bool guard_start(guard_process *g, hf__time kill_at) {
 
 bool guard_register(const guard_process *g, pid_t group) {
     pid_t none = 0;
-    /* Otherwise the guard would not notice the death of the wrapper while this end is open. */
+    /* While this end is open, the guard would not notice the death of the wrapper. */
     close(g->lifeline);
     return atomic_compare_exchange_strong(&g->page->group, &none, group);
 }

@@ -6,15 +6,16 @@
  * The guard is forked while the lock is held and before the command starts. It has two inputs:
  *
  * - The lifeline, a pipe whose other end only the wrapper holds. It hangs up when the wrapper dies.
- * - A page of memory, shared with the wrapper and, until its exec, with the command.
+ * - A page of memory that is shared with the wrapper. The command shares it until its exec.
  *
- * At no moment does the command run without the guard knowing whom to kill. The child enters its
- * group into the page before its exec, and only if the group is still 0. The guard reads the group
- * and closes the page in one atomic step. So a child that comes too late finds the page closed and
- * exits, and one that came in time is killed.
+ * Whenever the command runs, the guard knows which group to kill. The child writes its group into
+ * the page before its exec, but only if the group is still 0. The guard reads the group and closes
+ * the page in one atomic step. So a child that comes too late finds the page closed and exits, and
+ * a child that came in time is killed.
  *
  * The fork skips the fork handlers of the library, so the guard keeps the descriptors of the file
- * store. A kernel lock is then free only when the guard is gone too, which is after the command.
+ * store. So a kernel lock becomes free only when the guard has ended too, and the guard ends after
+ * the command.
  */
 #ifndef CLI_RUN_GUARD_PROCESS_H
 #define CLI_RUN_GUARD_PROCESS_H

@@ -12,7 +12,7 @@
 #include "common/message.h"
 #include "common/signals.h"
 
-/* True if the signal ends the hold. Sets *die_of if the process must die of it. */
+/* True if the signal ends the hold. Sets *die_of if the process must die of this signal. */
 static bool ends_hold(int sig, int *die_of) {
     switch (sig) {
     case SIGTSTP:

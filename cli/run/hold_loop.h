@@ -12,9 +12,9 @@
    signals must be blocked. */
 int hold_until_signalled(hf_hold *hold, const char *name, int *sig);
 
-/* Holds the lock until the given time after the command has ended. A signal that would end the
-   process ends this early. Prints a message and returns false if the lock is lost. All signals must
-   be blocked. */
+/* After the command has ended, holds the lock until the given time. A signal that would end the
+   process ends the hold early. Prints a message and returns false if the lock is lost. All signals
+   must be blocked. */
 bool hold_until(hf_hold *hold, const char *name, hf__time until);
 
 #endif

@@ -17,7 +17,7 @@
 #include "common/signals.h"
 
 #define LONGEST_MS 5000 /* the end of the run waits this long for hooks */
-#define LOOK       (5 * HF__MS)
+#define POLL       (5 * HF__MS)
 
 /* ---- Starting ---- */
 
@@ -64,7 +64,7 @@ void hooks_start(hooks *h, const char *option, const char *command, const char *
     unsetenv("HOLDFAST_EVENT"); /* the command must not see it */
     unsetenv("HOLDFAST_WHY");
     if (error) {
-        print_message("cannot run %s: %s", option, strerror(error));
+        print_message("cannot run the command of %s: %s", option, strerror(error));
         return;
     }
     h->running[h->count].pid = pid;
@@ -75,13 +75,13 @@ void hooks_start(hooks *h, const char *option, const char *command, const char *
 
 static void report_hook(const char *option, int status) {
     if (WIFSIGNALED(status))
-        print_message("%s was killed by signal %d", option, WTERMSIG(status));
+        print_message("the command of %s was killed by signal %d", option, WTERMSIG(status));
     else if (WEXITSTATUS(status))
-        print_message("%s ended with exit code %d", option, WEXITSTATUS(status));
+        print_message("the command of %s ended with exit code %d", option, WEXITSTATUS(status));
 }
 
 static void await_hook(pid_t pid, const char *option, hf__time until) {
-    const struct timespec pause = {.tv_nsec = LOOK};
+    const struct timespec pause = {.tv_nsec = POLL};
     int status = 0;
     pid_t found;
     while ((found = waitpid(pid, &status, WNOHANG)) == 0 && hf__now() < until)
@@ -91,7 +91,7 @@ static void await_hook(pid_t pid, const char *option, hf__time until) {
     } else if (found == 0) {
         kill(-pid, SIGKILL);
         (void)waitpid(pid, &status, 0);
-        print_message("%s took too long and was killed", option);
+        print_message("the command of %s took too long and was killed", option);
     }
 }
 

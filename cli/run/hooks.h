@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands of the user that run on events, with $SHELL -c. The run does not wait for them before
- * its end; then they have a few seconds. Their output goes to stderr.
+ * Commands of the user that run on events, with $SHELL -c. They run at the same time as the
+ * command. At the end of the run they have a few seconds to finish. Their output goes to stderr.
  */
 #ifndef CLI_RUN_HOOKS_H
 #define CLI_RUN_HOOKS_H

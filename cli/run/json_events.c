@@ -85,7 +85,7 @@ static bool begin_event(events *e, event_line *l, const char *event) {
     return true;
 }
 
-/* A slow reader misses lines: the lock does not wait for it. */
+/* A slow reader misses events, because the lock must not wait for a reader. */
 static void send_event(events *e, event_line *l) {
     struct pollfd to = {.fd = e->fd, .events = POLLOUT};
     fputs("}\n", l->to);
@@ -96,7 +96,7 @@ static void send_event(events *e, event_line *l) {
         while (write(e->fd, l->text, (size_t)length) < 0 && errno == EINTR) continue;
     } else if (!e->stuck) {
         e->stuck = true;
-        print_message("nobody reads the events of --json; some events are dropped");
+        print_message("the reader of --json does not read; some events are dropped");
     }
 }
 

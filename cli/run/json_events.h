@@ -14,7 +14,7 @@
 typedef struct events {
     int fd; /* -1: no events */
     const char *name;
-    bool stuck; /* nobody reads them, and the user was told */
+    bool stuck; /* nobody reads the events, and a message said so */
 } events;
 
 /* Checks that the descriptor is writable. Sets close-on-exec on it, unless it is a standard

@@ -28,7 +28,7 @@ void notify_waiting(notifier *n, const wait_progress *w) {
     int64_t ahead = -1;
     hf_info *info = NULL;
     if (n->events.fd >= 0 || get_verbosity() == VERBOSE) {
-        info = wait_progress_look(w, &name, &ahead);
+        info = wait_progress_inspect(w, &name, &ahead);
         /* The new waiter goes to the end of the queue. */
         if (info && ahead < 0) ahead = info->waiting;
         print_waiting(info, name);

@@ -49,7 +49,7 @@ static int check_grace(run_state *r) {
     if (r->args.grace_ms < 0) return 0;
     r->grace_ms = r->args.grace_ms;
     if (r->grace_ms <= lease_ms / 2) return 0;
-    return usage_error("run", "--grace %s is more than half of the lease (%s)",
+    return usage_error("run", "--grace %s is more than half of the lease (%s); change one of them",
                        duration_text(r->grace_ms, grace), duration_text(lease_ms, lease));
 }
 
@@ -123,10 +123,10 @@ static bool set_fences(const run_state *r) {
 
 static int fail_many_not_acquired(const run_state *r, hf_result result) {
     return fail(r->args.conflict_code,
-                result == HF_BUSY ? "%s: one of the locks is held by another; -w TIME waits for "
-                                    "it, holdfast status NAME shows its holder"
-                                  : "%s: the locks were not all free in time; holdfast status NAME "
-                                    "shows the holder of each",
+                result == HF_BUSY ? "%s: one of the locks is held by another; use -w TIME to wait "
+                                    "for it, or holdfast status NAME to see its holder"
+                                  : "%s: the locks were not all free in time; use holdfast status "
+                                    "NAME to see the holder of each",
                 r->name);
 }
 
@@ -134,17 +134,18 @@ static int fail_not_acquired(const run_state *r, hf_result result) {
     const char *name = r->name;
     if (r->args.name_count > 1 && (result == HF_BUSY || result == HF_TIMEOUT))
         return fail_many_not_acquired(r, result);
-    char look[SHOW_TEXT];
-    show_command(look, sizeof look, "status", &r->store, name);
+    char status[SHOW_TEXT];
+    show_command(status, sizeof status, "status", &r->store, name);
     if (result == HF_BUSY)
         return fail(
             r->args.conflict_code,
-            "%s is held by another, or others wait for it; -w TIME waits too; to see them: %s",
-            name, look);
+            "%s is held by another, or others wait for it; use -w TIME to wait; to see them, "
+            "run: %s",
+            name, status);
     if (result == HF_TIMEOUT)
-        return fail(r->args.conflict_code, "%s was not free in time; to see who holds it: %s", name,
-                    look);
-    return fail(exit_code_of(result), "cannot lock %s: %s", name, hf_error_detail());
+        return fail(r->args.conflict_code, "%s was not free in time; to see who holds it, run: %s",
+                    name, status);
+    return fail(exit_code_of(result), "cannot lock %s: %s", *name ? name : "''", hf_error_detail());
 }
 
 /* A signal ended the wait, and must end the process. hf_close gives back a lock that was granted at
@@ -174,8 +175,8 @@ static hf_result acquire_names(run_state *r, hf_options *options) {
     return hf_acquire_all(r->client, requests, (size_t)a->name_count, options, &r->hold);
 }
 
-/* If waits must be reported, a first try tells whether there is a wait. A store that is away may
-   come back in time, as in any wait. */
+/* If waits must be reported, the first try does not wait, and its result tells whether a wait is
+   needed. A store that cannot be reached may come back in time, as in any wait. */
 static hf_result acquire_and_notify(run_state *r, hf_options *options, hf__time began) {
     wait_progress w = {.client = r->client,
                        .names = r->args.names,
@@ -249,7 +250,7 @@ static int release_lock(run_state *r, int code) {
         return fail(EXIT_LOST, "%s was lost while it was held: %s", r->name, hf_error_detail());
     if (result == HF_UNKNOWN_OUTCOME)
         print_message(
-            "it is unknown if %s was released; it is free when its lease ends at the latest: %s",
+            "it is unknown if %s was released; at the latest, it is free when its lease ends: %s",
             r->name, hf_error_detail());
     else
         print_message("cannot release %s; it is free when its lease ends: %s", r->name,
@@ -257,7 +258,7 @@ static int release_lock(run_state *r, int code) {
     return code;
 }
 
-/* Does not release the lock: it is lost, and the store may not answer. */
+/* Does not release the lock: the lock is lost, and the store may not answer. */
 static int abandon_lock(run_state *r, int code) {
     metrics_file_write(r->client, r->args.metrics);
     hf_unref(r->hold);
@@ -288,8 +289,8 @@ static bool keep_min_hold(run_state *r, const supervisor *s) {
 }
 
 static int end_hold(run_state *r, const supervisor *s, int code) {
-    bool ours = s->max_over && hf_held(r->hold); /* so the store answers */
-    if (s->ending) return ours ? release_lock(r, code) : abandon_lock(r, code);
+    bool held = s->max_over && hf_held(r->hold); /* renewals succeeded, so the store answers */
+    if (s->ending) return held ? release_lock(r, code) : abandon_lock(r, code);
     if (s->lost) return abandon_lock(r, code); /* the command continued without the lock */
     return keep_min_hold(r, s) ? release_lock(r, code) : abandon_lock(r, code);
 }

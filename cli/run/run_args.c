@@ -175,7 +175,7 @@ static int parse_command_words(run_args *a, char **words) {
     bool shell = *words && (strcmp(*words, "-c") == 0 || strcmp(*words, "--command") == 0);
     if (a->command) {
         if (!*words) return ARGS_CONTINUE;
-        return usage_error("run", "-c and COMMAND exclude each other; unexpected argument \"%s\"",
+        return usage_error("run", "use either -c or COMMAND, not both; unexpected argument \"%s\"",
                            WORD(*words));
     }
     if (shell) {
@@ -194,7 +194,7 @@ static int parse_command_words(run_args *a, char **words) {
 /* Rejects combinations that contradict each other. */
 static int check_combinations(run_args *a) {
     if (a->tries_once && a->wait_ms > 0)
-        return usage_error("run", "-n and -w exclude each other: -n does not wait, -w does");
+        return usage_error("run", "use either -n or -w, not both: -n does not wait, -w does");
     if (a->tries_once) a->wait_ms = 0;
     if (!a->command && (a->min_hold_ms || a->lost.continues || a->lost.signal))
         return usage_error("run", "%s needs a COMMAND",

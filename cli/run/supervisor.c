@@ -12,17 +12,18 @@
 #include "common/signals.h"
 
 /* The shortest interval between two checks. */
-#define LOOK_MIN (5 * HF__MS)
+#define CHECK_MIN (5 * HF__MS)
 
 /* The time reserved for the kill itself, including scheduling: a hundredth of the lease, within
    these limits. */
 #define KILL_MARGIN_MIN (5 * HF__MS)
 #define KILL_MARGIN_MAX (100 * HF__MS)
 
-/* How long to wait for a killed group. Zombies remain, but do nothing any more. */
+/* How long to wait for a killed group. Zombies may remain, but do nothing any more. */
 #define GONE HF__SEC
 
-/* The tolerance for the end of --max-hold, which is computed from a time before the acquire. */
+/* The tolerance for the end of --max-hold. The library counts from the request, `max_until` counts
+   from the grant. */
 #define MAX_SLACK HF__SEC
 
 /* The remaining time is in whole milliseconds. */
@@ -30,12 +31,14 @@
 
 /* ---- Ending the command ---- */
 
+static const char MAX_HOLD_ENDED[] = "--max-hold has ended";
+
 /* Continues the command too, so that it can handle the signal. */
 static void signal_command(supervisor *s, hf__time now) {
-    bool already_told = s->ending;
+    bool signalled = s->ending;
     s->ending = true;
     guard_set_deadline(&s->guard, s->kill_at);
-    if (already_told || now >= s->kill_at) return;
+    if (signalled || now >= s->kill_at) return;
     child_signal(&s->child, s->options.lost_signal);
     child_signal(&s->child, SIGCONT);
 }
@@ -46,33 +49,34 @@ static bool is_max_over(const supervisor *s, hf__time now) {
 }
 
 static void warn_command(supervisor *s, hf__time now) {
-    char left[DURATION_TEXT];
+    char end[DURATION_TEXT], left[DURATION_TEXT];
     bool max = s->max_over = is_max_over(s, now);
-    s->why = max ? "--max-hold was over" : "the store confirmed no renewal in time";
+    s->why = max ? MAX_HOLD_ENDED : "the store confirmed no renewal in time";
     signal_command(s, now);
-    print_message("%s %s; the command is asked to end now and killed in %s", s->name,
-                  max ? "has reached its --max-hold"
+    duration_text(hf__later(s->options.max_until - now, 0) / HF__MS, end);
+    print_message("%s %s%s; the command is asked to end now and killed in %s", s->name,
+                  max ? "reaches its --max-hold in "
                       : "is about to be lost, because the store confirms no renewal",
-                  duration_text(hf__later(s->kill_at - now, 0) / HF__MS, left));
+                  max ? end : "", duration_text(hf__later(s->kill_at - now, 0) / HF__MS, left));
     s->options.on_lost(s->options.arg, s->why);
 }
 
 static void on_loss(supervisor *s, hf__time now) {
-    bool already_told = s->ending;
+    bool reported = s->ending;
     const char *why = hf_why_lost(s->hold);
     if (!why) why = "its deadline has passed";
-    if (is_max_over(s, now)) why = "--max-hold was over";
+    if (is_max_over(s, now)) why = MAX_HOLD_ENDED;
     s->lost = true;
     if (!s->options.continues) {
         s->kill_at = hf__sooner(s->kill_at, now + s->grace);
         signal_command(s, now);
     }
-    print_message("%s was lost while the command ran%s: %s", s->name,
-                  s->options.continues ? ", which continues without it" : "", why);
-    if (!already_told) s->options.on_lost(s->options.arg, why);
+    print_message("%s was lost while the command ran: %s%s", s->name, why,
+                  s->options.continues ? "; the command continues without the lock" : "");
+    if (!reported) s->options.on_lost(s->options.arg, why);
 }
 
-/* The guard does the same at the same time, in case the wrapper cannot. */
+/* The guard kills the command at the same time, in case the wrapper cannot. */
 static void kill_command(supervisor *s) {
     child_signal(&s->child, SIGKILL);
 }
@@ -121,8 +125,9 @@ static void resume_command(supervisor *s) {
     child_signal(&s->child, SIGCONT);
 }
 
-/* Nobody can continue the job: the terminal was closed, or holdfast is its only program. The kernel
-   resumes an orphaned group, but not the group of the command, because its parent is still here. */
+/* No shell can continue the job: the terminal was closed, or holdfast is its only program. The
+   kernel resumes an orphaned group. But it does not resume the group of the command, because the
+   parent of the command still runs. */
 static void resume_orphan(supervisor *s, int sig) {
     if (sig == SIGSTOP) return; /* somebody stopped the command alone and will continue it */
     if (sig != SIGTSTP) child_signal(&s->child, SIGHUP);
@@ -144,12 +149,12 @@ static void on_stop(supervisor *s, int sig) {
     terminal_take_back(&s->terminal);
     signal_target target = was_lent || wants_terminal ? OUR_GROUP : OURSELVES;
     bool stopped = sig == SIGSTOP ? signals_stop(SIGTSTP, OURSELVES) : signals_stop(sig, target);
-    /* If it stopped, SIGCONT is read next, after a SIGTERM that came with it. Otherwise a command
-       that stops again at once could never be ended. */
+    /* If this process was stopped and continued, the SIGCONT is read next. A SIGTERM that came with
+       it is read before it, so a command that stops again at once can be ended. */
     if (!stopped) resume_orphan(s, sig);
 }
 
-/* The guard acted because the wrapper did not: it was stopped or got no CPU time. */
+/* The guard killed the command because the wrapper was stopped or got no CPU time. */
 static void on_guard_kill(supervisor *s) {
     check_hold(s);
     if (s->ending) return;
@@ -164,8 +169,8 @@ static void restart_guard(supervisor *s) {
                   strerror(errno));
 }
 
-/* Without lending, the interrupt would have reached the wrapper's group too, where a script may be
-   waiting. */
+/* While the terminal was lent, only the command got the interrupt. A script in the wrapper's group
+   may need it too. */
 static void on_child_end(supervisor *s) {
     int sig = child_killed_by(&s->child);
     if (s->terminal.lent && (sig == SIGINT || sig == SIGQUIT)) s->interrupted_by = sig;
@@ -199,12 +204,13 @@ static bool is_over(supervisor *s) {
     return !child_signal(&s->child, 0) || hf__now() > s->kill_at + GONE;
 }
 
-/* Half the time to the next action, because a renewal may move it. */
+/* The next check comes after half the time to the next action, because a renewal may postpone the
+   action. */
 static hf__time next_check(const supervisor *s, hf__time now) {
-    if (s->child.ended) return now + LOOK_MIN;
-    if (s->options.continues) return s->lost ? HF__NEVER : hf__later(s->deadline, now + LOOK_MIN);
+    if (s->child.ended) return now + CHECK_MIN;
+    if (s->options.continues) return s->lost ? HF__NEVER : hf__later(s->deadline, now + CHECK_MIN);
     hf__time due = s->ending ? s->kill_at : s->warn_at;
-    return now + hf__later((due - now) / 2, LOOK_MIN);
+    return now + hf__later((due - now) / 2, CHECK_MIN);
 }
 
 static void run_once(supervisor *s) {
@@ -226,7 +232,7 @@ static int fail_system(const char *what) {
 static int fail_exec(const char *program, int error) {
     const char *hint = "";
     if (*program == '-')
-        hint = "; options go before NAME";
+        hint = "; put options before NAME";
     else if (error == ENOENT && strpbrk(program, " \t;|&<>"))
         hint = "; it looks like a shell command: use -c";
     else if (error == ENOENT && *program && !strchr(program, '/'))

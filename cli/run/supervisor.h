@@ -48,7 +48,7 @@ typedef struct supervisor {
     bool ending, lost;
     bool max_over;      /* it is ending because of --max-hold */
     bool ran;           /* the exec succeeded */
-    const char *why;    /* the reason for ending, if the hold does not tell */
+    const char *why;    /* the reason for ending, if it does not come from the hold */
     int interrupted_by; /* the signal of the terminal that killed the command */
 } supervisor;
 

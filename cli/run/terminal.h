@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The controlling terminal. The terminal serves one process group at a time, and the command has
- * its own group. It needs the terminal to read from it and to be interrupted or stopped by it.
+ * The controlling terminal. It serves one process group at a time, and the command has its own
+ * group. The command needs the terminal for its input, and to get Ctrl-C and Ctrl-Z.
  *
- * If the terminal is not shared, it is lent to the command while that runs. In a pipeline other
- * processes of the wrapper's group may use it (`holdfast run x cmd | less`). There it is lent only
- * when the command has stopped because it needs it; until then the wrapper forwards interrupts.
+ * If the terminal is not shared, it is lent to the command while the command runs. In a pipeline,
+ * other processes of the wrapper's group may use the terminal (`holdfast run x cmd | less`). So it
+ * is lent only after the command has stopped because it needs the terminal. Until then the wrapper
+ * forwards interrupts.
  */
 #ifndef CLI_RUN_TERMINAL_H
 #define CLI_RUN_TERMINAL_H

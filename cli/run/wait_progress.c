@@ -17,7 +17,7 @@
 #include "common/message.h"
 #include "common/show.h"
 
-#define EVERY_MS 1000 /* also before the first line: shorter waits show none */
+#define EVERY_MS 1000 /* also before the first line, so shorter waits show nothing */
 #define COUNTED  (120 * HF__SEC)
 #define LINE     512
 
@@ -35,7 +35,7 @@ static int64_t count_ahead(const hf_info *info) {
     return -1;
 }
 
-hf_info *wait_progress_look(const wait_progress *w, const char **name, int64_t *ahead) {
+hf_info *wait_progress_inspect(const wait_progress *w, const char **name, int64_t *ahead) {
     hf_info *info;
     for (int i = 0; i < w->name_count; i++) {
         if (hf_inspect(w->client, w->names[i], &info) != HF_OK) return NULL;
@@ -49,14 +49,12 @@ hf_info *wait_progress_look(const wait_progress *w, const char **name, int64_t *
 
 /* ---- The line ---- */
 
-/* "host-7 (pid 311, nightly)", as far as it is known. */
+/* "pid 311 on host-7 (nightly)", as far as it is known. */
 static void format_holder(char *text, size_t size, const hf_info *info) {
-    char pid[32] = "";
+    char pid[32] = "another";
     if (info->pid) snprintf(pid, sizeof pid, "pid %" PRId64, info->pid);
-    const char *comma = *pid && *info->label ? ", " : "";
-    bool more = *pid || *info->label;
-    snprintf(text, size, "%s%s%s%s%s%s", *info->host ? info->host : "another", more ? " (" : "",
-             pid, comma, info->label, more ? ")" : "");
+    snprintf(text, size, "%s%s%s%s%s%s", pid, *info->host ? " on " : "", info->host,
+             *info->label ? " (" : "", info->label, *info->label ? ")" : "");
 }
 
 /* Seconds up to COUNTED, then larger units. */
@@ -66,21 +64,21 @@ static const char *format_waited(hf__time duration, char text[DURATION_TEXT]) {
     return text;
 }
 
-/* "waiting 12 s for host-7 (pid 311, nightly), 3 ahead". */
+/* "waiting for 12 s; held by pid 311 on host-7 (nightly); 3 ahead in the queue". */
 static void compose_line(const wait_progress *w, char text[LINE], hf__time now) {
     char who[LINE / 2], duration[DURATION_TEXT], position[48] = "";
     const char *name = w->names[0];
     int64_t ahead = -1;
-    hf_info *info = wait_progress_look(w, &name, &ahead);
+    hf_info *info = wait_progress_inspect(w, &name, &ahead);
     if (info && info->held)
         format_holder(who, sizeof who, info);
     else
         snprintf(who, sizeof who, "%.200s", name);
-    if (ahead > 0) snprintf(position, sizeof position, ", %" PRId64 " ahead", ahead);
-    if (ahead == 0) snprintf(position, sizeof position, ", next in line");
+    if (ahead > 0) snprintf(position, sizeof position, "; %" PRId64 " ahead in the queue", ahead);
+    if (ahead == 0) snprintf(position, sizeof position, "; first in the queue");
+    snprintf(text, LINE, "waiting for %s; %s %s%s", format_waited(now - w->began, duration),
+             info && info->held ? "held by" : "lock", who, position);
     hf_info_free(info);
-    snprintf(text, LINE, "waiting %s for %s%s", format_waited(now - w->began, duration), who,
-             position);
 }
 
 static size_t line_width(void) {

@@ -25,7 +25,7 @@ typedef struct wait_progress {
 
 /* Finds one of the names that another holds, and the number of waiters ahead (-1: unknown). NULL if
    there is none. The caller frees the result with hf_info_free. */
-hf_info *wait_progress_look(const wait_progress *w, const char **name, int64_t *ahead);
+hf_info *wait_progress_inspect(const wait_progress *w, const char **name, int64_t *ahead);
 
 /* Starts the line, if stderr is a terminal and --quiet was not given. */
 void wait_progress_start(wait_progress *w);

@@ -245,25 +245,26 @@ static void handle_key(top_state *t, int key) {
     }
 }
 
-/* Handles keys at once. New data is shown once per interval, or at once for a lock just opened. */
+/* Handles keys at once. New data is shown once per interval, or at once for a lock that was just
+   opened. */
 static void run_top(top_state *t, int woken, int64_t interval_ms) {
     hf__time next = 0;
     uint64_t shown = 0;
     while (!t->over && !top_screen_signalled()) {
         hf__time now = hf__now();
-        bool waits_for =
+        bool loading =
             t->inside && (!t->view->detail_name || strcmp(t->view->detail_name, t->inside) != 0);
-        if ((now >= next || waits_for || !shown) && !t->screen.paused) {
+        if ((now >= next || loading || !shown) && !t->screen.paused) {
             fetch_view(t);
-            if (t->view) shown = t->view->looks;
+            if (t->view) shown = t->view->samples;
             if (now >= next) next = hf__after_ms(now, interval_ms);
         }
         draw_top(t);
         struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                               {.fd = waits_for || !shown ? woken : -1, .events = POLLIN}};
+                               {.fd = loading || !shown ? woken : -1, .events = POLLIN}};
         int n = top_screen_poll(fds, 2, hf__poll_ms(now, next));
-        eventfd_t news;
-        if (n > 0 && fds[1].revents) eventfd_read(woken, &news);
+        eventfd_t count;
+        if (n > 0 && fds[1].revents) eventfd_read(woken, &count);
         if (n > 0 && fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)) t->over = true;
         for (int key; !t->over && (key = top_screen_key()) != TOP_NO_KEY;) handle_key(t, key);
     }
@@ -281,14 +282,15 @@ static int show_top(const top_args *a, const store *s) {
         return fail(EXIT_SYSTEM, "out of memory or threads");
     }
     if (!top_screen_begin())
-        code = fail(EXIT_SYSTEM,
-                    "this terminal (TERM=%.40s) cannot be used; holdfast list prints the same once",
-                    getenv("TERM") ? getenv("TERM") : "");
+        code = fail(
+            EXIT_SYSTEM,
+            "this terminal (TERM=%.40s) cannot be used; use holdfast list for a single listing",
+            getenv("TERM") ? getenv("TERM") : "");
     else
         run_top(&t, woken, a->interval_ms);
     top_screen_end();
-    if (top_data_end(t.data))
-        hf_close(client); /* otherwise the store does not answer: exit at once */
+    /* If the thread still waits for the store, closing would wait too. */
+    if (top_data_end(t.data)) hf_close(client);
     top_view_free(t.view);
     free(t.screen.rows);
     free(t.chosen);
@@ -302,7 +304,7 @@ int top_main(int argc, char **argv) {
     int code = parse_top_args(&a, argc, argv);
     if (code != ARGS_CONTINUE) return code;
     if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
-        return fail(EXIT_USAGE, "top needs a terminal; holdfast list prints the same once");
+        return fail(EXIT_USAGE, "top needs a terminal; use holdfast list for a single listing");
     code = store_choose(&s, a.store);
     if (!code) code = show_top(&a, &s);
     store_fini(&s);

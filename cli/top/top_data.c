@@ -18,12 +18,12 @@
 #include "common/duration.h"
 #include "common/show.h"
 
-#define LOOK_MS  100 /* minimum interval between two looks */
-#define SHARE    9   /* pause after a look, as a multiple of its duration */
-#define WINDOW_S 5.0
-#define MOSTLY   0.8 /* share of looks with a changed token that makes the rate a minimum */
-#define END_MS   300
-#define CLOSE_MS 500 /* between two inspections of the selected lock, which are expensive */
+#define SAMPLE_MS  100 /* minimum interval between two samples */
+#define SHARE      9   /* pause after a sample, as a multiple of its duration */
+#define WINDOW_S   5.0
+#define MOSTLY     0.8 /* share of samples with a changed token that makes the rate a minimum */
+#define END_MS     300
+#define INSPECT_MS 500 /* between two inspections of the selected lock, which are expensive */
 
 struct top_data {
     hf_client *client;
@@ -33,11 +33,11 @@ struct top_data {
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    atomic_bool stop; /* also read during a look */
-    bool look_now;
+    atomic_bool stop; /* also read during a sample */
+    bool sample_now;
     char *wanted;
     top_view *newest;
-    hf__time closely_at;
+    hf__time inspect_at; /* the next inspection of the selected lock */
 };
 
 /* ---- Views ---- */
@@ -123,7 +123,7 @@ static void sort_top_rows(top_view *v) {
     v->count = kept;
 }
 
-/* Updates the rates from the previous view. Older looks have less weight. */
+/* Updates the rates from the previous view. Older samples have less weight. */
 static void count_changes(top_view *v, const top_view *before, double seconds) {
     double weight = seconds < WINDOW_S ? 1 - seconds / WINDOW_S : 0;
     for (size_t i = 0; i < v->count; i++) {
@@ -134,10 +134,10 @@ static void count_changes(top_view *v, const top_view *before, double seconds) {
         if (!old) continue;
         bool changed = r->held && old->held && r->token != old->token;
         r->changes = old->changes * weight + changed;
-        r->looks = old->looks * weight + 1;
+        r->samples = old->samples * weight + 1;
         r->seconds = old->seconds * weight + seconds;
         r->rate = r->changes / r->seconds;
-        r->least = r->changes > MOSTLY * r->looks;
+        r->least = r->changes > MOSTLY * r->samples;
     }
 }
 
@@ -196,7 +196,7 @@ static void copy_detail(top_view *v, const top_view *before) {
 
 /* ---- The thread ---- */
 
-/* If the look fails, the rows of the last one are kept. */
+/* If the sample fails, the rows of the last one are kept. */
 static top_view *list_all(top_data *d, double seconds) {
     top_view *v = calloc(1, sizeof *v);
     if (!v) return NULL;
@@ -215,23 +215,24 @@ static top_view *list_all(top_data *d, double seconds) {
 
 static void publish_view(top_data *d, top_view *v) {
     pthread_mutex_lock(&d->mutex);
-    v->looks = d->newest->looks + 1;
+    v->samples = d->newest->samples + 1;
     top_view_free(d->newest);
     d->newest = v;
     pthread_mutex_unlock(&d->mutex);
     eventfd_write(d->woken, 1);
 }
 
-static void sleep_until_look(top_data *d, hf__time duration) {
+static void sleep_until_sample(top_data *d, hf__time duration) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     hf__time ns = until.tv_nsec + duration;
     until.tv_sec += (time_t)(ns / HF__SEC);
     until.tv_nsec = (long)(ns % HF__SEC);
     pthread_mutex_lock(&d->mutex);
-    while (!d->stop && !d->look_now && pthread_cond_timedwait(&d->changed, &d->mutex, &until) == 0)
+    while (!d->stop && !d->sample_now &&
+           pthread_cond_timedwait(&d->changed, &d->mutex, &until) == 0)
         continue;
-    d->look_now = false;
+    d->sample_now = false;
     pthread_mutex_unlock(&d->mutex);
 }
 
@@ -242,8 +243,8 @@ static char *copy_wanted(top_data *d) {
     return name;
 }
 
-/* Only this thread changes d->newest, so it reads it without the mutex. */
-static void look_once(top_data *d, hf__time *last) {
+/* Only this thread changes d->newest, so it may read d->newest without the mutex. */
+static void take_sample(top_data *d, hf__time *last) {
     hf__time began = hf__now();
     top_view *v = list_all(d, (double)(began - *last) / 1e9);
     *last = began;
@@ -253,27 +254,27 @@ static void look_once(top_data *d, hf__time *last) {
     bool same = name && known && strcmp(name, known) == 0;
     if (v->trouble[0]) {
         /* a copy of the last view, with its details */
-    } else if (same && began < d->closely_at) {
+    } else if (same && began < d->inspect_at) {
         copy_detail(v, d->newest);
     } else if (name) {
         inspect_wanted(d, v, name);
-        d->closely_at = hf__after_ms(hf__now(), CLOSE_MS);
+        d->inspect_at = hf__after_ms(hf__now(), INSPECT_MS);
     }
     free(name);
     publish_view(d, v);
 }
 
-static void *run_looks(void *arg) {
+static void *run_sampling(void *arg) {
     top_data *d = arg;
     hf__time last = hf__now();
     for (;;) {
         hf__time began = hf__now();
-        look_once(d, &last);
+        take_sample(d, &last);
         pthread_mutex_lock(&d->mutex);
         bool stop = d->stop;
         pthread_mutex_unlock(&d->mutex);
         if (stop) return NULL;
-        sleep_until_look(d, hf__later(LOOK_MS * HF__MS, SHARE * (hf__now() - began)));
+        sleep_until_sample(d, hf__later(SAMPLE_MS * HF__MS, SHARE * (hf__now() - began)));
     }
 }
 
@@ -284,7 +285,7 @@ static int start_thread(top_data *d) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&d->thread, NULL, run_looks, d);
+    int error = pthread_create(&d->thread, NULL, run_sampling, d);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
 }
@@ -321,7 +322,7 @@ void top_data_want(top_data *d, const char *name) {
     pthread_mutex_lock(&d->mutex);
     free(d->wanted);
     d->wanted = name ? strdup(name) : NULL;
-    d->look_now = true;
+    d->sample_now = true;
     pthread_cond_signal(&d->changed);
     pthread_mutex_unlock(&d->mutex);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The data of `holdfast top`. A thread looks at the store repeatedly and publishes what it saw. So
+ * The data of `holdfast top`. A thread takes samples of the store and publishes each as a view. So
  * the screen reacts to keys even when the store does not answer.
  *
- * A hand-over is seen as a change of the token between two looks. There are at most ten looks per
- * second, and fewer if a look takes long: at most a tenth of the time is spent looking. If the
- * token changed at nearly every look, there may have been more hand-overs, and `least` is set.
+ * A change of the token between two samples counts as a hand-over. There are at most ten samples
+ * per second, and fewer if a sample takes long: sampling takes at most a tenth of the time. If the
+ * token changed in nearly every sample, there may have been more hand-overs, and `least` is set.
  */
 #ifndef CLI_TOP_TOP_DATA_H
 #define CLI_TOP_TOP_DATA_H
@@ -17,7 +17,7 @@
 #include "common/store.h"
 #include "holdfast.h"
 
-#define TOP_ROWS_MAX 10000 /* locks that are kept; `more` is set if there are others */
+#define TOP_ROWS_MAX 10000 /* locks in a view; `more` is set if there are others */
 #define TOP_TEXT     256
 
 typedef struct top_row {
@@ -29,7 +29,7 @@ typedef struct top_row {
     char state[32], holder[TOP_TEXT];
     double rate; /* hand-overs per second, over the last seconds */
     bool least;
-    double changes, looks, seconds; /* the weighted sums behind `rate` */
+    double changes, samples, seconds; /* the weighted sums from which `rate` is computed */
 } top_row;
 
 /* The details of one lock. */
@@ -45,11 +45,11 @@ typedef struct top_detail {
 typedef struct top_view {
     top_row *rows; /* sorted by name */
     size_t count;
-    bool more;         /* there are more locks than are kept */
-    char trouble[512]; /* why the last look failed; "": it succeeded */
+    bool more;         /* there are more than TOP_ROWS_MAX locks */
+    char trouble[512]; /* why the last sample failed; "": it succeeded */
     top_detail detail; /* of the selected lock */
     char *detail_name; /* NULL: no details */
-    uint64_t looks;
+    uint64_t samples;
 } top_view;
 
 typedef struct top_data top_data;
@@ -65,8 +65,8 @@ void top_view_free(top_view *v);
 /* Selects the lock whose details are wanted; NULL: none. */
 void top_data_want(top_data *d, const char *name);
 
-/* Stops the thread. False if it still waits for the store; then neither it nor the client may be
-   freed. */
+/* Stops the thread. False if the thread still waits for the store. Then `d` and the client must not
+   be freed. */
 bool top_data_end(top_data *d);
 
 #endif

@@ -8,5 +8,5 @@ int top_main(int argc, char **argv) {
     (void)argc;
     (void)argv;
     return fail(EXIT_CANNOT_EXEC, "this build of holdfast has no top, because ncurses was missing; "
-                                  "holdfast list prints the same once");
+                                  "use holdfast list for a single listing");
 }

@@ -30,8 +30,8 @@ enum { PLAIN, TROUBLE, HEAD, BUSY };
 
 static struct {
     struct termios before;
-    char last_words[256]; /* the escape sequences that reset the terminal after a crash */
-    size_t last_length;
+    char reset_text[256]; /* the escape sequences that reset the terminal after a crash */
+    size_t reset_length;
     bool open, colours;
 } screen;
 
@@ -54,7 +54,7 @@ int top_screen_signalled(void) {
 
 /* After a crash ncurses cannot be trusted, so the terminal is reset by hand. */
 static void restore_terminal(int number) {
-    ssize_t n = write(STDOUT_FILENO, screen.last_words, screen.last_length);
+    ssize_t n = write(STDOUT_FILENO, screen.reset_text, screen.reset_length);
     (void)n;
     tcsetattr(STDIN_FILENO, TCSANOW, &screen.before);
     signal(number, SIG_DFL);
@@ -71,9 +71,9 @@ static void add_reset_text(const char *capability) {
     const char *text = tigetstr(capability);
     if (!text || (intptr_t)text == -1) return; /* the terminal does not have it */
     size_t length = strlen(text);
-    if (screen.last_length + length > sizeof screen.last_words) return;
-    memcpy(screen.last_words + screen.last_length, text, length);
-    screen.last_length += length;
+    if (screen.reset_length + length > sizeof screen.reset_text) return;
+    memcpy(screen.reset_text + screen.reset_length, text, length);
+    screen.reset_length += length;
 }
 
 static void catch_signals(void) {
@@ -304,7 +304,7 @@ static void put_table(top_screen *s) {
         put_row(s, s->first + i, TOP_LINES + (int)i);
     if (!s->count && s->view->trouble[0])
         put_whole(TOP_LINES, s->view->trouble);
-    else if (!s->count && s->view->looks)
+    else if (!s->count && s->view->samples)
         put_line(TOP_LINES, PLAIN, "%s",
                  s->filter[0] ? "No lock in use has this text in its name."
                  : s->pattern ? "No lock in use matches the pattern."
@@ -343,11 +343,11 @@ static void put_help(void) {
         "s                      sort by waiting, time held, hand-overs, name",
         "r                      reverse the order",
         "/                      show only names that contain a text; Esc shows all again",
-        "Space                  pause, and continue",
+        "Space                  pause or continue",
         "q                      quit",
         "",
-        "HANDED/S is how often a lock changes hands per second, counted by looking at",
-        "the store at most ten times a second. A + means that there may be more.",
+        "HANDED/S is the number of hand-overs per second. They are counted by polling",
+        "the store, at most ten times a second. A + means that there may be more.",
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         put_line(TOP_LINES + (int)i, PLAIN, "%s", lines[i]);
@@ -359,11 +359,11 @@ static void put_top(const top_screen *s) {
     put_line(0, HEAD, "holdfast top  %s", s->store);
     if (s->view->trouble[0])
         put_line(1, TROUBLE, "%s", s->view->trouble);
-    else if (!s->view->looks)
+    else if (!s->view->samples)
         put_line(1, PLAIN, "Loading ...");
     else
-        put_line(1, PLAIN, "%zu%s lock%s, %" PRIu64 " waiting, by %s%s%s%s%s", s->view->count,
-                 s->view->more ? "+" : "", s->view->count == 1 ? "" : "s", waiting,
+        put_line(1, PLAIN, "%zu%s lock%s, %" PRIu64 " waiting, sorted by %s%s%s%s%s",
+                 s->view->count, s->view->more ? "+" : "", s->view->count == 1 ? "" : "s", waiting,
                  top_orders[s->order], s->reverse ? ", reversed" : "",
                  s->filter[0] ? ", with " : "", s->filter, s->paused ? ", paused" : "");
 }

@@ -15,8 +15,8 @@ CREATE TABLE guards (
 );
 
 -- name: bill_order
--- The comparison and the write are one statement. If no row changed, a later holder has been here:
--- stop, and do not try again under this token. It is <= because a holder may write more than once.
+-- The comparison and the write are one statement. If no row changed, a later holder has written:
+-- stop, and do not try again under this token. The test is <=, because a holder may write twice.
 UPDATE orders
    SET state = :state, fence = :token
  WHERE id = :id AND fence <= :token;

@@ -6,7 +6,7 @@
 
     PUT /orders/42             Fence-Token: 1794805158885882
         200   written; the next writer must have this token or a higher one
-        412   a later holder has been here: stop, and do not try again under this token
+        412   a later holder has written: stop, and do not try again under this token
         428   there is no token
     GET /orders/42             what was written, with the token it was written under
 
@@ -52,11 +52,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not token.isascii() or not token.isdigit():
             return self.answer(428, b"send the token of your lock in Fence-Token\n")
         if not length.isdigit() or int(length) > BODY_MAX:
-            return self.answer(413, b"that is too much\n")
+            return self.answer(413, b"the value is too long\n")
         value = self.rfile.read(int(length))
         highest = self.resources.put(self.path, int(token), value)
         if highest != int(token):
-            return self.answer(412, b"a later holder has been here\n", highest)
+            return self.answer(412, b"a later holder has written\n", highest)
         return self.answer(200, b"written\n", highest)
 
     def do_GET(self):

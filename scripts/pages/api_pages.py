@@ -65,9 +65,9 @@ def see_also(entry: Entry, names: List[str], section: Section, header: Header) -
              for other in page_names(each, header)}
     named = [first[word] for word in re.findall(r"\bhf_\w+", entry.comment + entry.code)
              if word in first]
-    beside = [page_names(other, header)[0] for other in section.entries
-              if page_names(other, header)]
-    others = sorted({*named, *beside} - set(names))
+    siblings = [page_names(other, header)[0] for other in section.entries
+                if page_names(other, header)]
+    others = sorted({*named, *siblings} - set(names))
     return [".SH SEE ALSO", *(f".BR {other} (3)," for other in others), ".BR holdfast (3)"]
 
 

@@ -2,8 +2,8 @@
 """Completions for bash, zsh and fish, made from the help: subcommands, options and their values.
 
 The placeholder of a value in the help tells what kind of value it is. For subcommands that inspect
-or break a lock, the names of the locks in use are offered; `holdfast list` has a second
-to print them.
+or break a lock, the names of the locks in use are offered. `holdfast list` prints them, and is
+killed after one second.
 """
 import re
 import textwrap
@@ -47,7 +47,7 @@ def takes_a_name(page: Help) -> bool:
     return any(re.search(r" NAME\b", line) for line in page.usage)
 
 
-def looks_at_a_lock(page: Help) -> bool:
+def takes_an_existing_name(page: Help) -> bool:
     """Its NAME most likely exists; run and acquire may create a new one."""
     return takes_a_name(page) and not runs_a_command(page) and not any("HANDLE" in line
                                                                        for line in page.usage)
@@ -127,7 +127,7 @@ _holdfast() {
     _holdfast_uncolon "$value"
 }
 
-# The names of locks in use, quoted where the shell would take them apart.
+# The names of locks in use, quoted where the shell would split them.
 _holdfast_locks() {
     local lock
     while IFS=$'\t' read -r lock _; do
@@ -143,7 +143,7 @@ _holdfast_value() {
     esac
 }
 
-# bash replaces what is behind the last colon or equals sign only.
+# bash replaces only the text after the last colon or equals sign.
 _holdfast_uncolon() {
     [[ $COMP_WORDBREAKS == *:* && $1 == *:* ]] || return 0
     local i before=${1%"${1##*:}"}
@@ -173,7 +173,7 @@ def bash(helps: List[Help]) -> str:
 
 
 def bash_argument(page: Help) -> str:
-    return "handle" if takes_a_handle(page) else "lock" if looks_at_a_lock(page) else ""
+    return "handle" if takes_a_handle(page) else "lock" if takes_an_existing_name(page) else ""
 
 
 def bash_values(page: Help, general: Help) -> List[str]:
@@ -225,7 +225,7 @@ def zsh(helps: List[Help]) -> str:
 
 
 def zsh_name(page: Help) -> str:
-    return "_holdfast_locks" if looks_at_a_lock(page) else "_holdfast_name"
+    return "_holdfast_locks" if takes_an_existing_name(page) else "_holdfast_name"
 
 
 def zsh_text(text: str) -> str:
@@ -286,7 +286,7 @@ def fish(helps: List[Help]) -> str:
         out += ["complete -c holdfast" + condition + fish_option(o, general) for o in page.options]
         if takes_a_handle(page):
             out.append("complete -c holdfast" + condition + " -F")
-        if looks_at_a_lock(page):
+        if takes_an_existing_name(page):
             taking = sorted((flag for o in page.options if o.takes_next for flag in spellings(o)),
                             key=len)
             named = f" -n 'not __holdfast_named {' '.join(taking)}'"

@@ -48,5 +48,5 @@ def newest(changes: str):
     """Version, date and text of the first chapter of CHANGELOG.md."""
     match = re.search(r"^## (\S+) \((\d{4}-\d{2}-\d{2})\)\n(.*?)(?=^## |\Z)", changes, re.M | re.S)
     if not match:
-        raise SystemExit("CHANGELOG.md begins with no `## VERSION (YYYY-MM-DD)`")
+        raise SystemExit("CHANGELOG.md has no heading `## VERSION (YYYY-MM-DD)`")
     return match.groups()

@@ -82,7 +82,7 @@ class Help:
         return [o for block in self.blocks if isinstance(block, Options) for o in block.items]
 
 
-def ask(command: str, *words: str) -> str:
+def run_help(command: str, *words: str) -> str:
     ended = subprocess.run([command, *words], capture_output=True, text=True)
     if ended.returncode != 0:
         raise SystemExit(f"`{command} {' '.join(words)}` fails: {ended.stderr}")
@@ -91,9 +91,9 @@ def ask(command: str, *words: str) -> str:
 
 def read_all(command: str) -> List[Help]:
     """The help of the command, then of each subcommand it lists."""
-    general = parse("", ask(command, "help"))
-    return [general] + [parse(word, ask(command, "help", word)) for word, _ in subcommands(general)
-                        if word != "help"]
+    general = parse("", run_help(command, "help"))
+    return [general] + [parse(word, run_help(command, "help", word))
+                        for word, _ in subcommands(general) if word != "help"]
 
 
 def subcommands(general: Help) -> List[Tuple[str, str]]:

@@ -5,7 +5,7 @@ WHAT = {
     "F1": "the client is paused while the answer to an acquire is under way",
     "F2": "the client is paused between the check and the work",
     "F3": "the client is stopped for longer than the lease",
-    "F4": "the background thread does not get to run",
+    "F4": "the background thread gets no CPU time",
     "F5": "the work outlives `max_hold`",
     "F6": "the client's wall clock jumps",
     "F7": "the machine sleeps and wakes up",
@@ -26,7 +26,7 @@ WHAT = {
     "F22": "a server is killed and comes back without data",
     "F23": "a server is killed and comes back with its data",
     "F24": "a node of a quorum comes back without data",
-    "F25": "the lock is deleted behind the holder's back",
+    "F25": "the lock is deleted while it is held",
     "F26": "a server that may evict locks",
     "F27": "a server or a system that refuses, and why",
     "F28": "the key or file of the lock holds something else",
@@ -37,7 +37,7 @@ WHAT = {
     "F33": "a Sentinel that is behind the others",
     "F34": "MOVED, ASK, TRYAGAIN, CLUSTERDOWN",
     "F35": "a slot moves under a held lock",
-    "F36": "tokens after all of these",
+    "F36": "tokens grow through all of the faults above",
     "F37": "a slot in the middle of its move",
     "F38": "a released lock comes back with a failover",
     "F39": "replies with hostile lengths and depths",
@@ -45,7 +45,7 @@ WHAT = {
     "F41": "certificates, host names and secrets",
     "F42": "fork",
     "F43": "exec, SIGPIPE, EINTR",
-    "F44": "a thread ends while it holds",
+    "F44": "a thread ends while it holds a lock",
     "F45": "memory, descriptors and threads run out",
     "F46": "kill -9",
     "F47": "a client is closed with waits and holds",
@@ -59,7 +59,7 @@ WHAT = {
     "F55": "publishing is refused",
     "F56": "one of the two connections is down, or goes to another server",
     "B1": "a fresh lock can be acquired; names are independent",
-    "B2": "a second acquire that may not re-enter is a deadlock, at once",
+    "B2": "a second acquire that may not re-enter reports a deadlock at once",
     "B3": "a released lock can be acquired",
     "B4": "a try on a held lock returns at once",
     "B5": "async and blocking calls return the same results",
@@ -83,7 +83,7 @@ WHAT = {
     "B23": "re-entry is counted",
     "B24": "another thread may release",
     "B25": "logical owners",
-    "B26": "a break notifies the holder and serves the next",
+    "B26": "a break notifies the holder, and the next waiter gets the lock",
     "B27": "inspecting shows the holder and the waiters",
     "B28": "tokens grow",
     "B29": "ten thousand locks of one client",
@@ -102,9 +102,8 @@ REASONS = {
     "o": "this is about another topology",
     "g": "`make test-failover` covers it: every holder compares its token with the last one, "
          "across kills, stops and failovers",
-    "l": "a message is read by the code for a single server, which is tested with a scripted "
-         "server; that server has no `ROLE`, and a front may reorder what it sends over two "
-         "connections",
+    "l": "the code for a single server reads messages, and is tested with a scripted server. That "
+         "server has no `ROLE`, and a front may reorder what it sends over two connections",
     "h": "the holder measures the lease by its own clock, and the kernel keeps the lock: no "
          "server clock is involved",
     "q": "a quorum has no queue of waiters and sends no messages: waiters poll",
@@ -112,16 +111,16 @@ REASONS = {
          "exports are `HF_UNSUPPORTED`",
     "s": "each node of a quorum is handled by the code for a single server, where it is tested; "
          "how the quorum copes with such a node is F17, F22, F24, F25",
-    "t": "TLS only wraps the connection; this happens below it or beside it, in the same "
-         "code as on a single server",
+    "t": "TLS only wraps the connection; this happens outside of TLS, in the same code as on a "
+         "single server",
     "w": "it is found when the client connects, before the topology matters",
     "d": "`holdfast doctor` examines one server at a time",
     "k": "there is no background thread to starve: the hold lasts until the process ends or "
          "releases it",
     "f": "everything is in memory or in a file, which is read whole or not at all",
-    "c": "messages to waiters come from one server, on channels of a name: their order and loss "
-         "are tested there, and that they reach their clients in `cluster_moving` and the "
-         "conformance suite",
+    "c": "messages to waiters come from one server, on channels of a name. Their order and loss "
+         "are tested on a single server. `cluster_moving` and the conformance suite test that they "
+         "reach their clients",
     "b": "it is counted per client by the same code on every store: tested in memory and on a "
          "server",
 }
@@ -176,27 +175,27 @@ NOT_THROUGH = {
     "sentinel": {
         r"fault_connect: F21_a_name_that_changes.*":
             "the URL has the names and addresses of the Sentinels there",
-        r"fault_errors: F27_(a_release|a_wait_rides|renewals_that_are_refused_go_on|the_errors).*":
+        r"fault_errors: F27_(a_release|a_wait_survives|renewals_that_are_refused_are|the_errors).*":
             "`READONLY` makes a client ask the Sentinels for another primary, as it should: F32",
         r"fault_messages: F53.*": "the scripted server has no `ROLE`",
         r"fault_rights: F55_(a_release_that_is_refused|the_user_of_the_doc).*":
             "a user there also needs the right to `ROLE`",
     },
     "tls": {
-        r"fault_connect: F21_a_name_that_changes.*": "the name is the front's",
+        r"fault_connect: F21_a_name_that_changes.*": "the name is that of the front",
         r"fault_messages: F53.*":
             "the scripted server uses two connections, and the front does not keep their order",
         r"fault_crowd: .*": "a thousand clients are more than the front can serve in time",
         r"fault_closing: F42_a_child_closes.*": "it counts connections to the server's own port",
     },
     "cluster": {
-        r"fault_(closing|connect|crowd|line|loop|messages|replicas|rights): .*":
+        r"fault_(closing|connect|crowd|loop|messages|queue|replicas|rights): .*":
             "clients of a cluster subscribe by name, on other channels; a cluster has one "
             "database, and other errors",
         r"fault_latch: (F19|F25_a_latch_set|F27|F47).*":
             "the same: it waits until a client subscribes",
         r"fault_many_names: .*": "names are in several slots there, and are acquired one by one",
-        r"fault_errors: F27_(a_loading|a_release_that_is|a_wait_rides|renewals|the_errors).*":
+        r"fault_errors: F27_(a_loading|a_release_that_is|a_wait_survives|renewals|the_errors).*":
             "`REPLICAOF` is refused there",
         r"fault_server_clock: F11.*": "the same",
     },

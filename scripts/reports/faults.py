@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """faults.py run | page | check: which test covers which fault, on which store.
 
-run    Run every test that names a fault (F…) or a behaviour (B…): all tests of CTest, the
-       conformance suite on the topologies that `make test` only samples, and the tests of faults
-       again through a Sentinel, on a cluster and over TLS. Takes a quarter of an hour.
+run    Run every test that names a fault (F…) or a behaviour (B…). First all tests of CTest, then
+       the conformance suite on the topologies that `make test` only samples. At last the tests of
+       faults again: through a Sentinel, on a cluster and over TLS. Takes a quarter of an hour.
 page   Write build/reports/FAULTS.md from the sources and from the output of the last runs. Fails if
        a number has neither a passed test nor a reason on some store.
 check  Check the same from the sources alone. Runs and writes nothing; part of `make check`.
@@ -152,9 +152,10 @@ INTRO = """# Faults and behaviours, and their tests
 
 `make faults` writes this file from the tests and from what they printed.
 
-Everything that can go wrong with a lease-based lock has a number (F). So has everything a lock does
-when nothing goes wrong (B). The name of a test begins with the numbers that it covers. The table
-counts the tests that passed, by store and topology. A letter is the reason why there is no test.
+Everything that can go wrong with a lease-based lock has a number (F). Everything that a lock does
+when nothing goes wrong has a number too (B). The name of a test begins with the numbers that it
+covers. The table counts the tests that passed, by store and topology. A letter is the reason why
+there is no test.
 
 A test runs where it applies:
 

@@ -28,7 +28,7 @@ char *hf__buffer_room(hf__buffer *b, size_t length);
 /* Cut back to an earlier length; clears `failed`. */
 void hf__buffer_cut(hf__buffer *b, size_t length);
 
-/* Everything was sent. Memory that a burst needed is freed when it was not needed for a while. */
+/* Everything was sent. Memory that only a burst needed is freed after a while. */
 void hf__buffer_empty(hf__buffer *b);
 
 #endif

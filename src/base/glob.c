@@ -42,8 +42,8 @@ static const char *match_one(const char *pattern, char c) {
     return *pattern == c ? pattern + 1 : NULL;
 }
 
-/* After a mismatch the text after the last star is tried one byte later. Earlier stars need no
-   second try. */
+/* After a mismatch, the last star takes one byte more, and matching resumes behind it. Earlier
+   stars need no second try. */
 bool hf__glob(const char *pattern, const char *text) {
     const char *star = NULL, *from = NULL;
     while (*text) {

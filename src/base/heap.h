@@ -17,7 +17,7 @@ typedef struct hf__timer {
     struct hf__timer *child, *next,
         **link; /* link: the pointer that points to this node; NULL if not set */
     hf__time due;
-    /* for the user of a popped timer, which may be set again meanwhile */
+    /* for the code that popped the timer; the timer may be set again meanwhile */
     struct hf__timer *next_due;
 } hf__timer;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines for the user's log callback. They are noted under the client's mutex. The thread that
- * unlocks it delivers them afterwards.
+ * unlocks the mutex then delivers them.
  */
 #ifndef HF_BASE_LOG_H
 #define HF_BASE_LOG_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An intrusive hash map, keyed by names. Adding cannot fail: if no memory is left for a larger
- * table, the chains become longer. The hash is seeded, so nobody can choose names that collide.
+ * table, the chains become longer. The hash is seeded, so names that collide cannot be chosen on
+ * purpose.
  */
 #ifndef HF_BASE_MAP_H
 #define HF_BASE_MAP_H

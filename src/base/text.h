@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copying text into a fixed buffer: truncated if necessary, always terminated, NULL is "". And
- * making foreign text safe to show: names, labels, hosts, programs, error texts of servers.
+ * Copies text into a fixed buffer: truncated if necessary, always terminated; NULL counts as "".
+ * Also makes foreign text safe to show: names, labels, hosts, programs, error texts of servers.
  */
 #ifndef HF_BASE_TEXT_H
 #define HF_BASE_TEXT_H

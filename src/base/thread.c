@@ -15,8 +15,8 @@ bool hf__thread_start(pthread_t *thread, void *(*run)(void *), void *arg) {
 }
 
 /* Of the clocks that a condition can use, this one is closest to hf__now. It stops while the
-   machine is suspended, as poll does: a thread that slept before a suspend wakes later by that
-   time. */
+   machine is suspended, as the clock of poll does. A thread that sleeps during a suspend therefore
+   wakes later by the length of the suspend. */
 void hf__cond_init(pthread_cond_t *cond) {
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
@@ -30,7 +30,8 @@ void hf__cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, hf__time until)
         pthread_cond_wait(cond, mutex);
         return;
     }
-    struct timespec at; /* read first: the time between the two reads only makes it early */
+    /* read first: time that passes between the two reads only makes the wake-up early */
+    struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);
     hf__time left = until - hf__now();
     if (left <= 0) return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads of the library, which block all signals, so that those reach the program's threads. And
- * waiting for another thread.
+ * Threads of the library, and waiting for another thread. The library's threads block all signals,
+ * so that the program's threads receive them.
  */
 #ifndef HF_BASE_THREAD_H
 #define HF_BASE_THREAD_H

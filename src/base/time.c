@@ -11,6 +11,12 @@ hf__time hf__now(void) {
     return (hf__time)ts.tv_sec * HF__SEC + ts.tv_nsec;
 }
 
+int64_t hf__unix_us(void) {
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
 int hf__poll_ms(hf__time now, hf__time t) {
     if (t == HF__NEVER) return -1;
     if (t <= now) return 0;

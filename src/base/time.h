@@ -19,6 +19,10 @@ typedef int64_t hf__time;
 
 hf__time hf__now(void);
 
+/* The wall clock, in microseconds since 1970: for tokens, and for what people read. It may be set
+   back at any time. */
+int64_t hf__unix_us(void);
+
 /* now + ms. A negative duration (HF_FOREVER), or one that is too long to count, is HF__NEVER. */
 static inline hf__time hf__after_ms(hf__time now, int64_t ms) {
     return ms < 0 || ms > HF__SPAN_MAX_MS ? HF__NEVER : now + ms * HF__MS;

@@ -158,7 +158,7 @@ static bool parse_number(const char *text, int64_t max, int32_t *out) {
 /* ---- Options ---- */
 
 /* An option without '=', or one that follows a credential, may be the rest of a password that
-   contains '&'. Such an option is not quoted. */
+   contains '&'. The error text does not quote such an option. */
 static hf_result report_unknown_option(const hf__url *url, const char *name, size_t length,
                                        bool quoted) {
     char known[512] = "";
@@ -478,9 +478,9 @@ static hf_result report_unknown_scheme(const char *text) {
             "redis+sentinel://HOST,HOST/NAME, redis+cluster://HOST,HOST, "
             "redis+quorum://HOST,HOST,HOST, file:, file:///DIRECTORY or memory:");
     return hf__fail(HF_UNSUPPORTED,
-                    "this build does not support the scheme '%.*s:'; it has redis://, rediss://, "
-                    "redis+unix://, redis+sentinel://, rediss+sentinel://, redis+cluster://, "
-                    "rediss+cluster://, redis+quorum://, rediss+quorum://, file: and memory:",
+                    "unknown scheme '%.*s:'; known are redis://, rediss://, redis+unix://, "
+                    "redis+sentinel://, rediss+sentinel://, redis+cluster://, rediss+cluster://, "
+                    "redis+quorum://, rediss+quorum://, file: and memory:",
                     (int)(length > 32 ? 32 : length), text);
 }
 

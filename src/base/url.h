@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Store URLs, parsed and checked. A malformed URL or an unknown option gives a clear error line. No
- * line ever shows a credential of the URL, wherever that is.
+ * line ever shows a credential of the URL, whichever part contains it.
  */
 #ifndef HF_BASE_URL_H
 #define HF_BASE_URL_H
@@ -46,8 +46,8 @@ typedef struct hf__url {
     char *prefix;          /* default hf */
     char *label, *password_file;
     char *tls_ca, *tls_cert, *tls_key;
-    /* redis+sentinel: the Sentinels; redis+quorum: the nodes; redis+cluster: nodes to ask first. A
-       host without a name ends the list. */
+    /* redis+sentinel: the Sentinels; redis+quorum: the nodes; redis+cluster: the nodes to connect
+       to first. A host without a name ends the list. */
     hf__host hosts[HF__HOSTS_MAX];
     char *primary; /* redis+sentinel: the name of the primary there */
     char *sentinel_user, *sentinel_password, *sentinel_password_file;
@@ -59,9 +59,9 @@ typedef struct hf__url {
     int64_t rejoin_delay_ms; /* redis+quorum; 0: HF__REJOIN_DELAY_MS */
 } hf__url;
 
-/* The default is the same for every client of a quorum, whatever its lease: see docs/QUORUM.md.
-   A delay below the second value waits out no lease: it states that the nodes never lose their
-   data. */
+/* The default is the same for every client of a quorum, whatever its lease: see docs/QUORUM.md. A
+   delay below the second value does not wait for leases to end: it declares that the nodes never
+   lose their data. */
 #define HF__REJOIN_DELAY_MS     30000
 #define HF__REJOIN_FORGETFUL_MS 1000
 
@@ -71,9 +71,9 @@ hf_result hf__url_parse(hf__url *url, const char *text);
 void hf__url_fini(hf__url *url);
 
 /*
- * What may be shown of a URL: the URL without user, password and other credentials. Everything that
- * shows a URL shows this. For a malformed URL it is only the scheme and HF__URL_HIDDEN. In new
- * memory; NULL: out of memory. Sets hf_error_detail if the URL is malformed.
+ * The part of a URL that may be shown: the URL without user, password and other credentials.
+ * Messages show only this part. For a malformed URL it is only the scheme and HF__URL_HIDDEN. In
+ * new memory; NULL: out of memory. Sets hf_error_detail if the URL is malformed.
  */
 #define HF__URL_HIDDEN "***"
 char *hf__url_shown(const char *text);

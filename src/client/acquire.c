@@ -112,7 +112,7 @@ static hf_result acquire_and_wait(hf_client *c, const char *name, size_t length,
     hf_result r = hf__acquire_prepare(c, w, o);
     if (r) return r;
     hf__time now = hf__now();
-    /* An exported hold had no owner until now. */
+    /* An exported hold has no owner, so it gets a new one. */
     hf__acquire_fill(w, c, o, w->exported ? hf__owner_fresh() : hf__owner_of(o), now);
     hf__core_acquire(c->core, w, name, length, now);
     hf__awaited how = hf__await(c, &w->call, hf__wait_until(c->core, w), o->cancel);

@@ -50,7 +50,8 @@ static hf_result copy_requests(request_list *w, const hf_request *requests, size
     return HF_OK;
 }
 
-/* A name that is requested twice: permits add up; of other kinds the stronger one is acquired. */
+/* A name is requested twice: permits are added; of two other kinds, the stronger one is
+   acquired. */
 static hf_result merge_request(hf_request *into, const hf_request *more) {
     into->flags |= more->flags;
     if (into->kind == HF_PERMITS && more->kind == HF_PERMITS) {
@@ -62,7 +63,7 @@ static hf_result merge_request(hf_request *into, const hf_request *more) {
         into->kind = more->kind;
     } else if (!hf__kind_covers(into->kind, more->kind)) {
         return hf__fail(HF_INVALID,
-                        "%s is requested twice, as kinds of which neither includes the other",
+                        "%s is requested twice, as two kinds that do not include each other",
                         into->name);
     }
     return HF_OK;
@@ -193,7 +194,7 @@ static hf_result wait_for_all(hf_client *c, hf__multi_acquire *t, hf_cancel *can
     return hf__call_result(&t->call);
 }
 
-/* One may have been lost since the last one was granted. */
+/* A part may have been lost since the last part was granted. */
 static hf_result return_hold(hf_client *c, hf_hold *hold) {
     hf__time now = hf__now();
     if (!hf__hold_valid(hold, now)) {

@@ -10,7 +10,7 @@
 #include "client/hold.h"
 #include "client/options.h"
 
-/* Requests per write. One write for each would cost more than it saves; with one write for all,
+/* Requests per write. One write for each request would be too expensive. With one write for all,
    client and server would work in turns instead of in parallel. */
 enum { SEND_BATCH = 16 };
 
@@ -50,7 +50,7 @@ static void unlink_async(hf_client *c, hf__async *a) {
     hf__heap_remove(&c->async_deadlines, &a->deadline);
 }
 
-/* Once the callback runs, the user may free the cancel. So it is no longer watched when the last
+/* Once the callback runs, the user may free the cancel. So the cancel is unwatched when the last
    call that uses it has ended. */
 static void unwatch_cancel(hf_client *c, const hf_cancel *cancel) {
     for (const hf__async *a = c->asyncs.first; a; a = a->link.next)
@@ -133,8 +133,8 @@ void hf__async_expire(hf_client *c, hf__time now) {
 }
 
 /* A fired cancel stays readable. It is no longer watched once all calls that use it have been
-   cancelled. One that cannot be removed from the epoll set would be found again and again, so the
-   loop ends, and other threads can get the mutex. */
+   cancelled. If it cannot be removed from the epoll set, the loop ends. Otherwise it would be found
+   forever, and other threads could not get the mutex. */
 void hf__async_cancelled(hf_client *c) {
     struct epoll_event event;
     bool removed = true;

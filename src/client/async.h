@@ -15,8 +15,8 @@ void hf__async_done(hf_client *client, hf__call *call);
 void hf__async_expire(hf_client *client, hf__time now);
 void hf__async_cancelled(hf_client *client);
 
-/* The client closes: end the calls that are left, and run their callbacks; or, in a forked child,
-   run none. */
+/* The client closes: end the remaining calls, which makes their callbacks due. In a forked child:
+   free the calls, and run no callback. */
 void hf__async_close(hf_client *client);
 void hf__async_forget(hf_client *client);
 

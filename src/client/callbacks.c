@@ -129,8 +129,8 @@ hf_result hf__callbacks_start(hf_client *c) {
         /* it polls cancel_epoll from now on */
         if (c->background_runs) hf__event_set(c->background_wake_fd);
     }
-    /* If it is stopping, this is the callback thread itself, which will process what its callback
-       began. */
+    /* If it is stopping, this is the callback thread itself. It processes what its callback has
+       begun. */
     if (c->callback_thread_runs || c->callback_thread_stop || c->loop.fd >= 0) return HF_OK;
     if (c->cancel_epoll < 0 || !hf__thread_start(&c->callback_thread, callback_main, c))
         return hf__fail(HF_NOMEM,

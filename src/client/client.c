@@ -26,7 +26,7 @@
 #define COMMAND_TIMEOUT_MS 5000
 #define OUTAGE_MS          10000
 #define TIMEOUT_MAX_MS     INT64_C(86400000)
-#define MEASURES           3 /* of the round trip, before a lease is refused for it */
+#define MEASURES           3 /* of the round trip, before a lease is refused as too short */
 
 #define STRING(x)  #x
 #define VERSION(x) STRING(x)
@@ -53,7 +53,7 @@ hf_result hf__lease_check(int64_t lease_ms) {
                     lease_ms, HF_LEASE_MIN_MS, HF_LEASE_MAX_MS);
 }
 
-/* Two round trips and the margin would use up such a lease before its grant is known. */
+/* Two round trips and the margin would use up such a lease before the client knows of the grant. */
 static bool is_too_short(const hf_client *c, int64_t lease_ms) {
     return lease_ms * 1000 / 4 < c->store->round_trip_us;
 }
@@ -91,7 +91,7 @@ hf_result hf__lease_fits_by_now(hf_client *c, int64_t lease_ms) {
     if (!is_too_short(c, lease_ms)) return HF_OK;
     c->store->wants_round_trip = true;
     if (c->store->round_trips < MEASURES) return HF_OK;
-    /* or no thread might ever measure, and it would be refused forever */
+    /* otherwise no thread might ever measure, and the lease would be refused forever */
     (void)hf__background_start(c);
     return refuse_lease(c, lease_ms);
 }
@@ -139,7 +139,8 @@ hf_result hf__call_begin_latch_leader(hf_client *c) {
 }
 
 void hf__call_end(hf_client *c) {
-    /* Waking others uses the client, which hf_close may free once the last call has ended. */
+    /* Waking other threads uses the client, and hf_close may free it once the last call has
+       ended. */
     while (hf__flush_wakeups(c)) continue;
     hf__loop_refresh(c);
     if (!--c->active_calls && c->closed) pthread_cond_broadcast(&c->calls_finished);
@@ -206,7 +207,7 @@ static bool is_quorum(const hf__url *u) {
     return u->scheme == HF__SCHEME_QUORUM || u->scheme == HF__SCHEME_QUORUM_TLS;
 }
 
-/* Checked when the client is opened, so that a wrong configuration does not show only in the first
+/* Checked when the client is opened, so that a wrong configuration fails then, and not in the first
    acquire. */
 static hf_result check_quorum_lease(const hf__url *u) {
     char *detail = NULL;
@@ -268,8 +269,8 @@ static void free_all(hf_client *c, bool forked) {
 void hf__client_unref(hf_client *c) {
     if (atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1) return;
     bool forked = c->fork_generation != hf__fork_generation();
-    /* If a thread of the parent was active during the fork, its data may be inconsistent: leave
-       it. */
+    /* If a thread of the parent was active during the fork, the client may be inconsistent: do not
+       free it. */
     if (forked && pthread_mutex_trylock(&c->mutex) != 0) return;
     free_all(c, forked);
 }
@@ -336,7 +337,7 @@ static void end_holds(hf_client *c) {
     if (hf__await(c, &call, until, NULL) != HF__DONE) hf__core_close_unwait(c->core);
 }
 
-/* No other thread is left to run them. */
+/* No other thread is left to run these callbacks. */
 static void run_last_callbacks(hf_client *c) {
     pthread_mutex_lock(&c->mutex);
     while (hf__callbacks_due(c)) hf__callbacks_run(c);
@@ -352,7 +353,7 @@ void hf_close(hf_client *c) {
         hf__watch_close(c);
         end_holds(c);
         hf__unlock(c);
-        /* first: a thread that reads keeps the store from closing its connection in order */
+        /* join first: while a thread reads, the store cannot close its connection cleanly */
         hf__background_join(c);
         pthread_mutex_lock(&c->mutex);
         c->store->table->shut(c->store, hf__now());

@@ -44,7 +44,7 @@ struct hf_client {
     /* the scheduler */
     unsigned awaiting; /* threads in hf__await; one of them leads, or is about to */
     bool has_leader;   /* a thread is waiting for the store's answers */
-    /* and for nothing else: the background thread serves the timers meanwhile */
+    /* the leader waits for nothing else: the background thread serves the timers meanwhile */
     bool blocking_read;
     struct {
         int fd;           /* wakes the leader; -1: it is awake */
@@ -65,8 +65,9 @@ struct hf_client {
     HF__LIST(hf__async) asyncs, finished_asyncs; /* in progress; the callback has not run yet */
     hf__heap async_deadlines;
     int cancel_epoll; /* epoll: the cancels of async calls; -1: none yet */
-    hf__time send_by; /* by when to send what callbacks have begun; 0: nothing */
-    unsigned unsent;  /* how many requests that is */
+    /* by when to send the requests that callbacks have begun; 0: there are none */
+    hf__time send_by;
+    unsigned unsent; /* how many of these requests there are */
 
     /* latches and leaders: watch.c, latch.c, observe.c */
     HF__LIST(hf__watch) watches;
@@ -109,20 +110,21 @@ void hf__process(hf_client *client);
 /* When to run again. */
 hf__time hf__next_due(const hf_client *client);
 
-/* Unlock the mutex; then wake the threads that were noted, and deliver log lines. */
+/* Unlock the mutex. Then wake the threads that were noted, and deliver log lines. */
 void hf__unlock(hf_client *client);
 
-/* Do that now and lock again, if there is a thread to wake or a line to deliver, so that others
-   need not wait for what comes next. True: there was, and the mutex was unlocked meanwhile. */
+/* Call it before something that takes long, so that other threads need not wait for that. If there
+   is a thread to wake or a line to deliver: does what hf__unlock does, locks the mutex again, and
+   returns true. */
 bool hf__flush_wakeups(hf_client *client);
 
 /* Wait until the call is finished, the time is up, or `cancel` was fired. Mutex held before and
    after. */
 hf__awaited hf__await(hf_client *client, hf__call *call, hf__time until, const hf_cancel *cancel);
 
-/* Wait until the store is up: HF_OK. Otherwise the reason why it is not, when the time is up, or in
-   hf_open when the first attempt has failed. Mutex held before and after. Sets this thread's error
-   detail. */
+/* Wait until the store is up: HF_OK. When the time is up, returns the reason why the store is down;
+   in hf_open, already when the first attempt has failed. Mutex held before and after. Sets this
+   thread's error detail. */
 hf_result hf__await_up(hf_client *client, hf__time until);
 
 /* Measure a round trip. False: none was completed in time, or before `cancel` was fired. */
@@ -159,15 +161,16 @@ hf_result hf__lease_check(int64_t lease_ms);
 /*
  * HF_INVALID with a detail if the lease is too close to the shortest round trip.
  *
- * What was measured may be a single login while the store was stalled. So before a lease is
- * refused, the round trip is measured several times more. A call that may wait goes on measuring as
- * long as it would wait out an outage. The time used is subtracted from `wait_ms`. If `cancel` is
- * fired or the store goes away, the result is HF_OK, and the acquire finds that out.
+ * The only measurement so far may be a login during a stall of the store. So before a lease is
+ * refused, the round trip is measured several times more. A call that may wait goes on measuring
+ * for as long as it would tolerate an outage. The time used is subtracted from `wait_ms`. If
+ * `cancel` is fired or the store goes away, the result is HF_OK, and the acquire finds that out.
  */
 hf_result hf__lease_fits(hf_client *client, int64_t lease_ms, int64_t *wait_ms,
                          const hf_cancel *cancel);
 
-/* The same without waiting: refuses only what several exchanges have shown to be too close. */
+/* The same without waiting: refuses a lease only if several exchanges have shown that it is too
+   close. */
 hf_result hf__lease_fits_by_now(hf_client *client, int64_t lease_ms);
 
 /* ---- fork.c ---- */
@@ -175,7 +178,8 @@ hf_result hf__lease_fits_by_now(hf_client *client, int64_t lease_ms);
 /* The number of forks between the first process and this one. */
 uint64_t hf__fork_generation(void);
 
-/* This thread's id, which is never reused in this process; and an id that belongs to no thread. */
+/* This thread's id, which is never reused in this process. And a new id that belongs to no
+   thread. */
 uint64_t hf__thread_id(void);
 uint64_t hf__fresh_owner_id(void);
 

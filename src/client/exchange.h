@@ -22,7 +22,8 @@ typedef struct hf__exchange {
 bool hf__exchange_complete(hf_client *client, hf__op *op, hf__time now);
 
 /* Run an exchange, mutex held; sets this thread's error detail. First reconnects, if the connection
-   broke while idle. Repeats an operation that was sent only if that does no harm. */
+   broke while idle. An operation that was already sent is repeated only if repeating it is
+   harmless. */
 hf_result hf__exchange_run(hf_client *client, hf__exchange *exchange, hf__time until);
 
 #endif

@@ -19,7 +19,7 @@
 #define START       "hf1:"
 #define ENCODED_MAX (3 * HF_NAME_MAX + 1)
 
-/* For this long after its lease others can see who exported it. */
+/* Others can see who exported a hold for this long after its lease. */
 #define KNOWN_MS INT64_C(86400000)
 
 _Static_assert(sizeof START + HF__UUID_LENGTH + HF__DIGITS + HF__DIGITS + 3 + ENCODED_MAX <=
@@ -112,9 +112,8 @@ static hf_result parse_or_fail(parsed_handle *t, const char *text) {
 
 static hf_result check_store(const hf_client *c) {
     if (c->store->can_export) return HF_OK;
-    return hf__fail(
-        HF_UNSUPPORTED,
-        "in this store a hold ends with its process, and cannot be exported; Redis supports that");
+    return hf__fail(HF_UNSUPPORTED, "in this store a hold ends with its process, and cannot be "
+                                    "exported; Redis can export holds");
 }
 
 /* ---- Exporting ---- */

@@ -35,7 +35,7 @@ hf_hold *hf_ref(hf_hold *hold) {
 }
 
 /* Other threads find an unreleased handle through its ownership. So the last reference is dropped
-   under the mutex, after the release. False: it was not the last one after all. */
+   under the mutex, after the release. False: another reference was added meanwhile. */
 static bool drop_last(hf_client *c, hf_hold *hold) {
     pthread_mutex_lock(&c->mutex);
     bool last = atomic_load(&hold->refs) == 1;
@@ -204,7 +204,7 @@ static hf_result downgrade_held(hf_client *c, hf__handle *handle) {
     }
     hf_result r = hf__call_result(&call);
     bool known = r == HF_OK || r == HF_LOST || r == HF_NOT_HELD || r == HF_CLOSED;
-    return known ? r : HF_UNKNOWN_OUTCOME; /* the store is told again later */
+    return known ? r : HF_UNKNOWN_OUTCOME; /* the next RENEW repeats the new kind */
 }
 
 hf_result hf_downgrade(hf_hold *hold) {

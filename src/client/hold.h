@@ -56,7 +56,7 @@ static inline bool hf__hold_forked(const hf_hold *hold) {
    ends with hf__call_end. */
 hf_result hf__hold_call_begin(const hf_hold *hold);
 
-/* Release the hold with all its parts; and stop waiting for that. */
+/* Release the hold with all its parts. And stop waiting for that release. */
 void hf__hold_release(hf_client *client, hf_hold *hold, hf__call *call, hf__time now);
 void hf__hold_release_unwait(hf_client *client, const hf_hold *hold, hf__call *call);
 

@@ -57,7 +57,7 @@ void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX],
                                  .label = ""};
 }
 
-/* Look up the identities of holder and waiters, as far as time allows. */
+/* Look up the identities of the holder and the waiters, until the time is up. */
 static hf_result identify_clients(hf_client *c, hf__exchange *l, inspection *made, hf__time until) {
     hf__lock_info *lock_info = &made->lock_info;
     l->op.verb = HF__CLIENT_INFO;

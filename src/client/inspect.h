@@ -5,8 +5,8 @@
 
 #include "store/store.h"
 
-/* Fills in of each waiter only client and owner, and of the holder what `lock_info` has. The
-   strings point into `lock_info`. */
+/* Fills in what `lock_info` has of the holder, and only the client and the owner of each waiter.
+   The strings point into `lock_info`. */
 void hf__info_fill(hf_info *info, hf_waiter waiters[HF__WAITERS_MAX],
                    const hf__lock_info *lock_info);
 

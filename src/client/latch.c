@@ -3,10 +3,10 @@
  * Latches.
  *
  * Setting and counting down are one exchange each, repeated under the same acquire id until it is
- * answered. A client changes one latch by one exchange at a time, because the store remembers only
- * the highest id of a client, and treats lower ids as done.
+ * answered. A client sends one change of a latch at a time. The store remembers only the highest id
+ * of a client, and treats lower ids as done.
  *
- * Waiting polls the latch: at the times that the store names, and sooner after a notification.
+ * A wait polls the latch at the times that the store names, and sooner after a notification.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static void pause_for(hf_client *c, hf__time span, hf__time until) {
     (void)hf__await(c, &never, hf__sooner(hf__now() + span, until), NULL);
 }
 
-/* Repeat until it is answered; the acquire id is the same each time. */
+/* Repeat the exchange until it is answered. The acquire id is the same each time. */
 static hf_result exchange_until_answered(hf_client *c, hf__exchange *exchange, hf__time until) {
     bool sent_unanswered = false;
     hf_result r;
@@ -151,7 +151,7 @@ hf_result hf_latch_left(hf_client *c, const char *name, uint32_t *left) {
 
 /* ---- Waiting ---- */
 
-/* The store may have this longer than the wait lasts. */
+/* The store may still use this after the wait has ended. */
 typedef struct latch_request {
     hf__exchange exchange; /* first: see hf__exchange_complete */
     hf__latch latch;

@@ -2,8 +2,8 @@
 /*
  * Leaders.
  *
- * To campaign is to acquire the mutex, and then to publish a value under the token of the hold. The
- * store accepts the value only while that hold exists, and returns it only with that token.
+ * A campaign acquires the mutex, and then publishes a value under the token of the hold. The store
+ * accepts the value only while that hold exists, and returns it only with that token.
  */
 #include "client/leader.h"
 
@@ -33,7 +33,7 @@ static hf_result check_hold(const hf_hold *hold) {
     return hf__fail_line(holding.result, hf__handle_lost_reason(&hold->handle));
 }
 
-/* The store does not have the hold any more: check it at once. */
+/* The store does not have the hold any more: verify it at once. */
 static void verify_hold(hf_client *c, const hf__handle *handle) {
     hf__core_verify(c->core, handle, hf__now());
     hf__run_once(c, NULL);
@@ -94,7 +94,7 @@ hf_result hf_campaign_v(hf_client *c, const char *name, const void *value, size_
     if (!hold) return hf__fail(HF_INVALID, "hf_campaign needs a pointer for the hold");
     *hold = NULL;
     hf_result r = check_campaign(options, size, value, length);
-    /* before waiting for a lock that could not be used to lead */
+    /* checked before waiting for a lock that could not be used to lead */
     if (!r) r = hf__call_begin_latch_leader(c);
     if (r) return r;
     hf__call_end(c);
@@ -111,26 +111,27 @@ hf_result hf_campaign_v(hf_client *c, const char *name, const void *value, size_
 
 /* ---- Querying ---- */
 
-void hf__leader_answer_fill(hf__leader_answer *led) {
-    const hf__lock_info *s = &led->lock_info;
-    led->info = (hf_leader_info){.token = s->token,
-                                 .remaining_ms = s->remaining_ms,
-                                 .value = led->leader_value.value,
-                                 .value_length = led->leader_value.length,
-                                 .pid = s->identity.pid,
-                                 .client = s->identity.client,
-                                 .host = s->identity.host,
-                                 .program = s->identity.program,
-                                 .label = s->identity.label};
+void hf__leader_answer_fill(hf__leader_answer *answer) {
+    const hf__lock_info *s = &answer->lock_info;
+    answer->info = (hf_leader_info){.token = s->token,
+                                    .remaining_ms = s->remaining_ms,
+                                    .value = answer->leader_value.value,
+                                    .value_length = answer->leader_value.length,
+                                    .pid = s->identity.pid,
+                                    .client = s->identity.client,
+                                    .host = s->identity.host,
+                                    .program = s->identity.program,
+                                    .label = s->identity.label};
 }
 
-static hf_result get_leader(hf_client *c, const char *name, size_t length, hf__leader_answer *led) {
+static hf_result get_leader(hf_client *c, const char *name, size_t length,
+                            hf__leader_answer *answer) {
     hf__time until = hf__command_until(c, hf__now());
     hf__exchange exchange = {.op = {.verb = HF__LEADER,
                                     .name = name,
                                     .name_length = length,
-                                    .lock_info = &led->lock_info,
-                                    .leader_value = &led->leader_value}};
+                                    .lock_info = &answer->lock_info,
+                                    .leader_value = &answer->leader_value}};
     hf_result r = hf__exchange_run(c, &exchange, until);
     if (r == HF_NOT_HELD) return hf__fail(r, "there is no leader");
     if (r) return r;
@@ -145,16 +146,16 @@ hf_result hf_leader(hf_client *c, const char *name, hf_leader_info **info) {
     hf_result r = hf__name_check(name, &length);
     if (!r) r = hf__call_begin_latch_leader(c);
     if (r) return r;
-    hf__leader_answer *led = calloc(1, sizeof *led);
-    if (led) r = get_leader(c, name, length, led);
+    hf__leader_answer *answer = calloc(1, sizeof *answer);
+    if (answer) r = get_leader(c, name, length, answer);
     hf__call_end(c);
-    if (!led) return hf__fail(HF_NOMEM, "out of memory");
+    if (!answer) return hf__fail(HF_NOMEM, "out of memory");
     if (r) {
-        free(led);
+        free(answer);
         return r;
     }
-    hf__leader_answer_fill(led);
-    *info = &led->info;
+    hf__leader_answer_fill(answer);
+    *info = &answer->info;
     return HF_OK;
 }
 

@@ -12,6 +12,6 @@ typedef struct hf__leader_answer {
     hf__leader_value leader_value;
 } hf__leader_answer;
 
-void hf__leader_answer_fill(hf__leader_answer *led);
+void hf__leader_answer_fill(hf__leader_answer *answer);
 
 #endif

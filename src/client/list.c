@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Listing the names in use. The store finds a batch of names that may be in use. All of them are
- * inspected in one go, and reported without the mutex; then comes the next batch.
+ * inspected together, and reported without the mutex. Then comes the next batch.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +10,10 @@
 #include "client/exchange.h"
 #include "client/inspect.h"
 
-typedef struct seen {
+typedef struct inspected_name {
     hf__exchange exchange;
     hf__lock_info lock_info;
-} seen;
+} inspected_name;
 
 typedef struct name_listing {
     hf_client *client;
@@ -23,7 +23,7 @@ typedef struct name_listing {
     hf__list_walk listing;
     uint32_t count; /* of those in `listing` that match */
     const hf__list_item *found[HF__LIST_BATCH];
-    seen seen[HF__LIST_BATCH];
+    inspected_name inspected[HF__LIST_BATCH];
     hf_info info;
     hf_waiter waiters[HF__WAITERS_MAX];
 } name_listing;
@@ -48,14 +48,14 @@ static hf_result exchange_all(name_listing *k, hf__verb verb) {
     hf__time until = step_deadline(c);
     hf_result result = HF_OK;
     for (uint32_t i = 0; i < k->count; i++) {
-        seen *s = &k->seen[i];
+        inspected_name *s = &k->inspected[i];
         if (verb == HF__CLIENT_INFO && !s->lock_info.held) continue;
         s->exchange.op.verb = verb;
         s->exchange.op.not_after = until;
         c->store->table->submit(c->store, &s->exchange.op, hf__now());
     }
     for (uint32_t i = 0; i < k->count; i++) {
-        seen *s = &k->seen[i];
+        inspected_name *s = &k->inspected[i];
         if (verb == HF__CLIENT_INFO && !s->lock_info.held) continue;
         (void)hf__await(c, &s->exchange.call, HF__NEVER, NULL);
         hf_result r = hf__call_result(&s->exchange.call);
@@ -71,7 +71,7 @@ static hf_result exchange_all(name_listing *k, hf__verb verb) {
 static hf_result inspect_names(name_listing *k) {
     for (uint32_t i = 0; i < k->count; i++) {
         const char *name = k->found[i]->name;
-        seen *s = &k->seen[i];
+        inspected_name *s = &k->inspected[i];
         memset(s, 0, sizeof *s);
         s->exchange.op.name = name;
         s->exchange.op.name_length = strlen(name);
@@ -88,14 +88,14 @@ static bool in_use(const hf__lock_info *s, const hf__list_item *found) {
 /* True: the callback wants no more. */
 static bool report_names(name_listing *k) {
     for (uint32_t i = 0; i < k->count; i++) {
-        if (!in_use(&k->seen[i].lock_info, k->found[i])) continue;
-        hf__info_fill(&k->info, k->waiters, &k->seen[i].lock_info);
+        if (!in_use(&k->inspected[i].lock_info, k->found[i])) continue;
+        hf__info_fill(&k->info, k->waiters, &k->inspected[i].lock_info);
         if (k->fn(k->found[i]->name, &k->info, k->arg)) return true;
     }
     return false;
 }
 
-/* Mutex held before and after; but not in a child that the callback has forked. */
+/* Mutex held before and after, but not in a child process that the callback has forked. */
 static hf_result list_names(name_listing *k) {
     hf_client *c = k->client;
     for (bool enough = false; !enough && !k->listing.finished;) {

@@ -9,7 +9,7 @@
 #include "client/async.h"
 #include "client/callbacks.h"
 
-/* How often to check, if there is no descriptor to watch the store with. */
+/* How often to check the store, if no descriptor is available to watch it. */
 #define POLL_INTERVAL (10 * HF__MS)
 
 static bool add_to_epoll(int epoll, int fd, uint32_t events) {
@@ -44,9 +44,9 @@ static void arm_timer(hf_client *c, hf__time due) {
     timerfd_settime(c->loop.timer, TFD_TIMER_ABSTIME, &at, NULL);
 }
 
-/* The store's descriptors have changed. They are in an epoll set of their own, which can be removed
-   as a whole. A descriptor that was closed here may still be open in a forked child, and would be
-   reported forever. */
+/* The store's descriptors have changed. They are in an epoll set of their own, which is removed as
+   a whole. A descriptor that was closed here may still be open in a forked child, and epoll would
+   report it forever. */
 static bool watch_store(hf_client *c) {
     struct pollfd fds[HF__STORE_FDS];
     if (c->loop.store >= 0) {

@@ -18,7 +18,7 @@ typedef struct page {
     bool full;
 } page;
 
-__attribute__((format(printf, 2, 3))) static void add(page *p, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void add_text(page *p, const char *format, ...) {
     va_list args;
     if (p->full) return;
     va_start(args, format);
@@ -65,8 +65,8 @@ static uint64_t value_of(const hf_stats *stats, const family *f) {
 
 static void add_number(page *p, const family *f, const char *type, const char *suffix,
                        uint64_t value) {
-    add(p, "# TYPE holdfast_%s %s\n# HELP holdfast_%s %s\nholdfast_%s%s %" PRIu64 "\n", f->name,
-        type, f->name, f->help, f->name, suffix, value);
+    add_text(p, "# TYPE holdfast_%s %s\n# HELP holdfast_%s %s\nholdfast_%s%s %" PRIu64 "\n",
+             f->name, type, f->name, f->help, f->name, suffix, value);
 }
 
 static void add_numbers(page *p, const hf_stats *stats) {
@@ -84,18 +84,18 @@ static void add_numbers(page *p, const hf_stats *stats) {
 
 static void add_histogram(page *p, const char *name, const char *help, const hf_histogram *h) {
     uint64_t below = 0;
-    add(p, "# TYPE holdfast_%s_seconds histogram\n# UNIT holdfast_%s_seconds seconds\n", name,
-        name);
-    add(p, "# HELP holdfast_%s_seconds %s\n", name, help);
+    add_text(p, "# TYPE holdfast_%s_seconds histogram\n# UNIT holdfast_%s_seconds seconds\n", name,
+             name);
+    add_text(p, "# HELP holdfast_%s_seconds %s\n", name, help);
     for (unsigned i = 0; i + 1 < HF_BUCKETS; i++) {
         uint64_t bound = UINT64_C(1) << i;
         below += h->bucket[i];
-        add(p, "holdfast_%s_seconds_bucket{le=\"" SECONDS "\"} %" PRIu64 "\n", name, AS(bound),
-            below);
+        add_text(p, "holdfast_%s_seconds_bucket{le=\"" SECONDS "\"} %" PRIu64 "\n", name, AS(bound),
+                 below);
     }
-    add(p, "holdfast_%s_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", name, h->count);
-    add(p, "holdfast_%s_seconds_count %" PRIu64 "\n", name, h->count);
-    add(p, "holdfast_%s_seconds_sum " SECONDS "\n", name, AS(h->sum_us));
+    add_text(p, "holdfast_%s_seconds_bucket{le=\"+Inf\"} %" PRIu64 "\n", name, h->count);
+    add_text(p, "holdfast_%s_seconds_count %" PRIu64 "\n", name, h->count);
+    add_text(p, "holdfast_%s_seconds_sum " SECONDS "\n", name, AS(h->sum_us));
 }
 
 /* ---- The whole text ---- */
@@ -108,12 +108,13 @@ hf_result hf_metrics_text(hf_client *c, char *buffer, size_t size) {
     hf_result r = hf_stats_get_v(c, &stats, sizeof stats);
     if (r) return r;
     page p = {.at = buffer, .left = size};
-    add(&p, "# TYPE holdfast info\n# HELP holdfast The library.\nholdfast_info{version=\"%s\"} 1\n",
+    add_text(
+        &p, "# TYPE holdfast info\n# HELP holdfast The library.\nholdfast_info{version=\"%s\"} 1\n",
         hf_version());
     add_numbers(&p, &stats);
     add_histogram(&p, "wait", "From the call of a granted acquire to its grant.", &stats.waits);
     add_histogram(&p, "hold", "From a grant to its release or loss.", &stats.holds);
-    add(&p, "# EOF\n");
+    add_text(&p, "# EOF\n");
     if (!p.full) return HF_OK;
     *buffer = '\0';
     return hf__fail(HF_INVALID, "a buffer of %zu bytes is too small for the text: use %d", size,

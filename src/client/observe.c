@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Observers. Each asks for the leader again and again, and calls back when the answer differs from
- * the last one reported. States:
+ * Observers. Each observer queries the leader repeatedly, and runs its callback when the answer
+ * differs from the last one reported. States:
  *
  *   WAITING --timer or notification------> QUERYING
  *   QUERYING --no change, or no answer---> WAITING
- *   QUERYING --another leader------------> IDENTIFYING (asks for the leader's identity)
+ *   QUERYING --another leader------------> IDENTIFYING (queries the leader's identity)
  *   QUERYING --no leader-----------------> REPORTING
  *   IDENTIFYING --answer-----------------> REPORTING
  *   REPORTING --the callback returned----> WAITING
@@ -40,11 +40,11 @@ struct hf_observer {
     void *arg;
     observer_state state;
     bool ended;               /* hf_unobserve was called: it queries no more */
-    bool orphan;              /* hf_unobserve has returned: its last user frees it */
+    bool orphan;              /* hf_unobserve has returned: the last one that uses it frees it */
     bool running;             /* the callback is running */
     bool begun, refused;      /* something was reported; a refusal was logged */
     uint64_t token, sequence; /* as last reported; 0: no leader */
-    hf__leader_answer led;
+    hf__leader_answer answer;
     size_t length;
     char name[];
 };
@@ -72,7 +72,7 @@ static void submit_exchange(hf_observer *o, hf__verb verb, hf__time now) {
 
 static void get_leader(hf_observer *o, hf__time now) {
     o->watch.notified = false;
-    o->led.lock_info.identity = (hf__identity){0};
+    o->answer.lock_info.identity = (hf__identity){0};
     submit_exchange(o, HF__LEADER, now);
 }
 
@@ -87,24 +87,24 @@ static void queue_callback(hf_observer *o) {
     if (!c->closed) hf__callback_add(c, &o->callback);
 }
 
-static bool has_changed(const hf_observer *o, bool led) {
+static bool has_changed(const hf_observer *o, bool has_leader) {
     if (!o->begun) return true;
-    if (!led) return o->token != 0;
-    return o->token != o->led.lock_info.token || o->sequence != o->led.leader_value.sequence;
+    if (!has_leader) return o->token != 0;
+    return o->token != o->answer.lock_info.token || o->sequence != o->answer.leader_value.sequence;
 }
 
 static void handle_leader(hf_observer *o, hf_result r, hf__time now) {
-    bool led = r == HF_OK;
+    bool has_leader = r == HF_OK;
     o->refused = false;
     o->exchange.op.attempt++;
-    if (!has_changed(o, led)) {
+    if (!has_changed(o, has_leader)) {
         hf__time span = o->exchange.op.retry_ms * HF__MS;
         schedule_next(o, span < LONG_INTERVAL ? span : hf__jitter(&o->client->rand, span), now);
         return;
     }
-    o->token = led ? o->led.lock_info.token : 0;
-    o->sequence = led ? o->led.leader_value.sequence : 0;
-    if (led)
+    o->token = has_leader ? o->answer.lock_info.token : 0;
+    o->sequence = has_leader ? o->answer.leader_value.sequence : 0;
+    if (has_leader)
         submit_exchange(o, HF__CLIENT_INFO, now);
     else
         queue_callback(o);
@@ -125,7 +125,7 @@ static void observer_free(hf_observer *o) {
     hf__client_unref(c);
 }
 
-/* The user's own reference keeps the client alive while operations of it are completed. */
+/* The user's own reference keeps the client alive while the client's operations are completed. */
 static void on_answer(hf__exchange *exchange, hf__time now) {
     hf_observer *o = observer_of(exchange, offsetof(hf_observer, exchange));
     hf_result r = exchange->op.result;
@@ -146,11 +146,11 @@ static void on_answer(hf__exchange *exchange, hf__time now) {
 
 static void run_callback(hf_client *c, hf__callback *self) {
     hf_observer *o = observer_of(self, offsetof(hf_observer, callback));
-    bool led = o->token != 0;
+    bool has_leader = o->token != 0;
     o->begun = o->running = true;
-    if (led) hf__leader_answer_fill(&o->led);
+    if (has_leader) hf__leader_answer_fill(&o->answer);
     pthread_mutex_unlock(&c->mutex);
-    o->fn(led ? &o->led.info : NULL, o->arg);
+    o->fn(has_leader ? &o->answer.info : NULL, o->arg);
     pthread_mutex_lock(&c->mutex);
     o->running = false;
     pthread_cond_broadcast(&c->callback_done);
@@ -190,8 +190,8 @@ static hf_observer *observer_new(hf_client *c, const char *name, size_t length, 
     o->exchange.op = (hf__op){.name = o->name,
                               .name_length = length,
                               .enqueue = true,
-                              .lock_info = &o->led.lock_info,
-                              .leader_value = &o->led.leader_value};
+                              .lock_info = &o->answer.lock_info,
+                              .leader_value = &o->answer.leader_value};
     return o;
 }
 
@@ -245,7 +245,7 @@ void hf_unobserve(hf_observer *o) {
     hf__callback_await(c, &o->running); /* other threads need not wait for this */
     bool kept = o->running || o->state == QUERYING || o->state == IDENTIFYING;
     o->orphan = kept;
-    /* a thread that frees an orphan could free what hf__unlock uses */
+    /* otherwise a thread that frees an orphan could free the client while hf__unlock uses it */
     atomic_fetch_add(&c->refs, 1);
     hf__unlock(c);
     if (!kept) observer_free(o);

@@ -5,7 +5,7 @@
 
 #include "client/client.h"
 
-/* Ask for the leader where it is due. */
+/* Query the leader for each observer that is due. */
 void hf__observe_tick(hf_client *client, hf__time now);
 
 /* The client closes: no more callbacks are started. */

@@ -7,7 +7,7 @@
  * own waker. So a thread that is alone with its client needs no other thread.
  *
  * The background thread does the work that no call waits for: renewals, timeouts, reconnection. It
- * watches the socket for a broken connection. It reads the socket only if answers are due that no
+ * watches the socket for a broken connection. It reads the socket only to receive answers that no
  * other thread waits for.
  *
  * hf__run_once passes completed operations to the core, and submitted ones to the socket. The mutex
@@ -29,11 +29,11 @@
 #include "client/observe.h"
 #include "client/watch.h"
 
-/* While another thread leads, that thread serves the timers. The background thread only steps in if
-   it is this late. */
+/* While another thread leads, that thread serves the timers. The background thread serves a timer
+   only if the leader is this late. */
 #define BACKSTOP (100 * HF__MS)
 
-/* How late a thread may be that waits for an answer without polling, if no answer comes. */
+/* A blocking read may return this late if no answer comes. */
 #define SLACK (50 * HF__MS)
 
 /* ---- Running once ---- */
@@ -77,7 +77,7 @@ static void process_events(hf_client *c, hf__time now, const hf__waker *self) {
     c->store->table->tick(c->store, now);
     hf__core_link_changed(c->core, now);
     take_notifications(c, now);
-    now = hf__now(); /* a store may have answered at once, and slowly */
+    now = hf__now(); /* a store may have answered within `submit`, and slowly */
     do {
         for (hf__op *op; (op = c->store->table->completed(c->store));)
             if (!hf__exchange_complete(c, op, now)) hf__core_complete(c->core, op, now);
@@ -109,7 +109,7 @@ hf__time hf__next_due(const hf_client *c) {
     return hf__sooner(due, hf__heap_due(&c->async_deadlines));
 }
 
-/* Answers or notifications may arrive that no thread waits for. */
+/* Whether answers or notifications may arrive that no thread would read. */
 static bool has_unread_answers(const hf_client *c) {
     return !c->has_leader && !c->awaiting &&
            (c->asyncs.first || c->watches.first || c->store->table->in_flight(c->store));
@@ -124,8 +124,8 @@ static bool background_needed(const hf_client *c) {
     return has_unread_answers(c) || stale || hf__next_due(c) < c->background_armed;
 }
 
-/* The leader sleeps on outdated conditions: another thread has connected or disconnected the store,
-   or has something due sooner. */
+/* What the leader sleeps on is outdated: another thread has connected or disconnected the store, or
+   has set an earlier timer. */
 static bool leader_stale(const hf_client *c) {
     return c->has_leader && c->leader.fd >= 0 &&
            (c->leader.pollset != c->store->pollset_version || hf__next_due(c) < c->leader.armed);
@@ -134,7 +134,7 @@ static bool leader_stale(const hf_client *c) {
 void hf__unlock(hf_client *c) {
     hf__wakes wakes;
     int leader = -1, background = -1;
-    /* Otherwise a woken thread could leave before its call is taken from the list. */
+    /* Otherwise a woken thread could return while its call is still in the list. */
     assert(!hf__core_has_finished(c->core));
     hf__loop_refresh(c);
     hf__wakes_take(&c->wakers, &wakes);
@@ -190,8 +190,8 @@ static bool expects_notifications(const hf_client *c) {
     return hf__core_queued(c->core) || c->watches.first;
 }
 
-/* A thread that waits for an answer only, as most do, can read without poll. Not while waits are
-   queued: their notifications arrive in another way. */
+/* Most threads wait only for an answer, and can read without poll. While waits are queued that is
+   not possible, because their notifications arrive on another descriptor. */
 static bool lead_blocking_read(hf_client *c, const hf__waker *w, hf__time now, hf__time until) {
     hf__time answered = hf__command_until(c, now);
     bool background = c->background_runs && !pthread_equal(c->background_thread, pthread_self());
@@ -230,7 +230,7 @@ static void wake_follower(hf_client *c) {
     if (c->followers.first) hf__wake_later(&c->wakers, c->followers.first);
 }
 
-/* Sleep until another thread wakes this one, because its answer is there, or because it must
+/* Sleep until another thread wakes this one, because its answer has arrived, or because it must
    lead. */
 static void follow_leader(hf_client *c, hf__waker *w, hf__time until) {
     join_followers(c, w);
@@ -289,7 +289,7 @@ hf__awaited hf__await(hf_client *c, hf__call *call, hf__time until, const hf_can
     c->awaiting--;
     call->waker = NULL;
     if (w) hf__waker_put(&c->wakers, w);
-    /* Another thread must read on for those that still wait. */
+    /* Another thread must become the leader for the calls that still wait. */
     if (!c->has_leader) wake_follower(c);
     return how;
 }
@@ -330,8 +330,8 @@ static void set_background_timer(hf_client *c, hf__time due) {
 }
 
 static void background_step(hf_client *c) {
-    /* Not if another thread is between sending and reading: it would then wait for us to wake
-       it. */
+    /* Do not lead while another thread is between sending and reading: that thread would then have
+       to wait until this one wakes it. */
     bool reads = has_unread_answers(c);
     if (reads) c->has_leader = true;
     struct pollfd fds[3 + HF__STORE_FDS] = {{.fd = c->background_wake_fd, .events = POLLIN},
@@ -350,7 +350,7 @@ static void background_step(hf_client *c) {
     if (fds[0].revents) hf__event_clear(c->background_wake_fd);
     if (fds[2].revents) {
         hf__async_cancelled(c);
-        /* takes finished calls from the core before the mutex is unlocked: see await_call */
+        /* take finished calls from the core before the mutex is unlocked: see await_call */
         hf__process(c);
     }
     if (pollset == c->store->pollset_version)

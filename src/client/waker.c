@@ -26,7 +26,8 @@ void hf__waker_put(hf__wakers *all, hf__waker *w) {
     hf__list_prepend(&all->pool, w, link);
 }
 
-/* Conditions are not destroyed: in a forked child that would wait for threads of the parent. */
+/* Conditions are not destroyed: in a forked child, destroying one would wait for threads of the
+   parent. */
 void hf__wakers_free(hf__wakers *all) {
     while (all->made) {
         hf__waker *w = all->made;

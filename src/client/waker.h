@@ -26,7 +26,7 @@ typedef struct hf__waker {
     int fd;      /* -1: none yet */
     bool polls;  /* its thread sleeps, or last slept, by polling the descriptor */
     bool queued; /* to be woken when the mutex is unlocked */
-    bool set;    /* it was or will be woken, since its thread last checked for work */
+    bool set;    /* it was woken, or will be, since its thread last checked for work */
 } hf__waker;
 
 typedef struct hf__wakers {
@@ -47,8 +47,7 @@ hf__waker *hf__waker_take(hf__wakers *all);
 void hf__waker_put(hf__wakers *all, hf__waker *waker);
 void hf__wakers_free(hf__wakers *all);
 
-/* Call before checking for work. Every wake-up from here on keeps the thread from falling
-   asleep. */
+/* Call it before checking for work. Any wake-up after that prevents the next sleep. */
 void hf__waker_reset(hf__waker *waker);
 
 /* The descriptor to poll, unless `set`. Clear it when it is readable, which may also happen without
@@ -58,8 +57,8 @@ int hf__waker_fd(hf__waker *waker);
 /* Sleep on the condition until woken or `until`; may also return without a reason. */
 void hf__waker_sleep(hf__waker *waker, pthread_mutex_t *mutex, hf__time until);
 
-/* Note that it is to be woken when the mutex is unlocked. hf__wakes_take collects what was noted,
-   under the mutex; hf__wakes_run wakes, without it. */
+/* Note that it must be woken when the mutex is unlocked. hf__wakes_take collects what was noted,
+   under the mutex. hf__wakes_run wakes the threads, without the mutex. */
 void hf__wake_later(hf__wakers *all, hf__waker *waker);
 void hf__wakes_take(hf__wakers *all, hf__wakes *wakes);
 void hf__wakes_run(const hf__wakes *wakes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watches: waits for a latch and observers of a leader, which want to know when something about a
- * name has changed. The store knows a watch by an acquire id. All watches of a name share it, so
+ * A watch is a wait for a latch, or an observer of a leader. It is notified when its name has
+ * changed. The store identifies a watch by an acquire id. All watches of a name share one id, so
  * one notification reaches all.
  */
 #ifndef HF_CLIENT_WATCH_H
@@ -23,8 +23,8 @@ typedef struct hf__watch {
 void hf__watch_begin(hf_client *client, hf__watch *watch);
 void hf__watch_end(hf_client *client, hf__watch *watch);
 
-/* Wait for a notification (HF__DONE), until `until`, or until `cancel` is fired. The client may be
-   closed then. */
+/* Wait for a notification (HF__DONE), until `until`, or until `cancel` is fired. HF__DONE also if
+   the client is closed. */
 hf__awaited hf__watch_wait(hf_client *client, hf__watch *watch, hf__time until,
                            const hf_cancel *cancel);
 

@@ -2,11 +2,11 @@
 /*
  * Admission: which waits of a client send an ACQUIRE, and which are deferred.
  *
- * A few waits of a client are in the store's queue on behalf of all, as with a mutex. Waits behind
- * them are deferred. A deferred wait sends its ACQUIRE together with the next release of the
- * client, or when none of the client is left in the queue. So with many waiters the store gets one
- * request for each that is served. When a mutex is requested, all deferred waits acquire at once,
- * because its position is behind theirs.
+ * As with a mutex, a few waits of a client are in the store's queue on behalf of all its waits.
+ * Waits behind them are deferred. A deferred wait sends its ACQUIRE together with the next release
+ * of the client, or when the client has no wait left in the queue. So with many waiters the store
+ * gets one request for each waiter that is granted. When a mutex is requested, all deferred waits
+ * acquire at once, because the mutex must be queued behind them.
  */
 #include "core/core_internal.h"
 
@@ -23,10 +23,11 @@ static bool awaits_store(const hf__entry *e) {
 }
 
 /*
- * Whether a wait must stay behind an earlier entry of the client. That is so if the earlier one is
- * queued or deferred, or waits for a kind that excludes it. It is also so if the earlier one holds
- * HF_WRITE: its release takes the wait along, unless a downgrade would admit it. An entry in an
- * outage holds no one back: each finds that out for itself.
+ * Whether a wait must stay behind an earlier entry of the client. It must, if the earlier one is
+ * queued or deferred, or waits for a kind that excludes it. It must also, if the earlier one holds
+ * HF_WRITE: the release of that hold carries the wait's ACQUIRE. The exception is a wait that a
+ * downgrade of that hold would admit. An entry in an outage defers no other entry: each of them
+ * detects the outage itself.
  */
 static bool is_behind(const hf__entry *e, const hf__entry *other) {
     if (other->ownership)

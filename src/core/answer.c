@@ -8,7 +8,7 @@
 #include "core/core_internal.h"
 #include "core/lease.h"
 
-/* How far our clock and the store's may drift apart over the times that we send it. */
+/* How far our clock and the store's may drift apart for the times that we send to it. */
 #define DRIFT_MS 200
 
 static const char LOST_STORE[] =
@@ -17,11 +17,11 @@ static const char LOST_STORE[] =
 
 static const char RELEASE_UNKNOWN[] =
     "the store did not answer the release, and since then the lock was granted to another, or has "
-    "expired; it was either released or lost before";
+    "expired; the hold was either released or lost before that";
 
 /* ---- ACQUIRE ---- */
 
-/* It was sent and had no answer: it may have been executed, or may still be. */
+/* It was sent and had no answer: it may have been executed, or may still be executed. */
 static void handle_unanswered_acquire(hf__entry *e, hf__wait *w) {
     const hf__op *op = &e->op;
     e->late_acquire_until = hf__later(e->late_acquire_until, hf__after_ms(op->not_after, DRIFT_MS));
@@ -41,8 +41,8 @@ static void handle_unreachable_acquire(hf__entry *e, hf__time now) {
 }
 
 /*
- * The store has undone the acquire, and may do so again, or late. So the next try needs a new
- * acquire id. A side entry has only one id: while the release is still to come, all its waits end.
+ * The store has undone this acquire id. It may repeat the undo later, so the next try needs a new
+ * id. A side entry has only one id: if the undo is not confirmed yet, all its waits end.
  */
 static void handle_rolled_back_acquire(hf__entry *e, hf__wait *w, hf__time now) {
     hf__op *op = &e->op;
@@ -70,7 +70,7 @@ static void enter_early_grant(hf__entry *e, hf__wait *w, hf__time now) {
 }
 
 static void handle_lost_hold(hf__entry *e, hf__time now) {
-    /* its ACQUIRE may arrive late, and take the lock again for no one */
+    /* its ACQUIRE may arrive late, and acquire the lock although no caller wants it */
     if (e->late_acquire_until > now)
         hf__entry_add_pending_release(e, e->grant->acquire_id,
                                       hf__lease_lapse(e->late_acquire_until, e->grant->lease_ms));
@@ -134,7 +134,7 @@ static void handle_acquire_answer(hf__entry *e, hf__time now) {
     }
 }
 
-/* The answer to a release is also the answer to the ACQUIRE that went along with it. */
+/* The answer to a release is also the answer to the ACQUIRE that was sent with it. */
 static void handle_next_acquire_answer(hf__entry *e, hf__time now) {
     hf__op *op = &e->op;
     if (!op->next_acquire) return;
@@ -163,7 +163,7 @@ static void handle_next_acquire_answer(hf__entry *e, hf__time now) {
     handle_acquire_answer(e, now);
 }
 
-/* The notification of a grant may overtake the answer that the wait is queued. */
+/* The notification of a grant may arrive before the answer that the wait is queued. */
 void hf__entry_notify_granted(hf__entry *e, hf__wait *w, const hf__notification *notification,
                               hf__time now) {
     if (w->upgrade) {
@@ -288,8 +288,8 @@ static void handle_release_answer(hf__entry *e, hf__time now) {
     hf__entry_clear_outage(e);
     hf_result r = op->result;
     bool over = r == HF_OK || r == HF_LOST;
-    /* The first RELEASE may have done it; or the hold was lost before, and another has held it
-       since. */
+    /* The first RELEASE may have released the hold. Or the hold was lost before that, and another
+       client has held the lock since. */
     if (r == HF_LOST && e->release_unknown) r = HF_UNKNOWN_OUTCOME;
     const char *detail = r == HF_LOST              ? LOST_STORE
                          : r == HF_UNKNOWN_OUTCOME ? RELEASE_UNKNOWN

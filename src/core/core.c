@@ -123,7 +123,7 @@ void hf__entry_enqueue(hf__entry *e, hf__wait *w) {
 static void acquire_mutex(hf__entry *e, hf__wait *w) {
     const hf__ownership *ownership = e->ownership;
     if (w->try_once && ownership) {
-        /* A hold of this client is either not the exported one, or was adopted already. */
+        /* If this client holds the name, the exported hold is gone, or was adopted already. */
         refuse_wait(e->core, w, w->exported ? HF_LOST : HF_BUSY,
                     hf__line("another owner of this client holds the lock"));
         return;
@@ -163,7 +163,7 @@ static void acquire_side(hf__entry *name_entry, hf__wait *w, hf__time now) {
     }
 }
 
-/* The name has side entries. Entries are freed no earlier than in the last step, that of the name
+/* The name has side entries. No entry is freed before the last step, which is the one of the name
    entry. */
 static void acquire_with_sides(hf__entry *name_entry, hf__wait *w, hf__time now) {
     hf__entry_expire(name_entry, now);
@@ -371,7 +371,7 @@ void hf__core_verify(hf__core *core, const hf__handle *handle, hf__time now) {
 
 /* ---- Closing ---- */
 
-/* The hold first: an upgrade of it ends with it. */
+/* End the hold first: its upgrade ends with it. */
 static void close_entry(hf__entry *e, hf__time now) {
     if (e->ownership) {
         hf__grant_give_back(e);
@@ -466,7 +466,7 @@ void hf__core_notify(hf__core *core, const hf__notification *notification, hf__t
     case HF__GRANTED:
         m = hf__map_find(&core->waits_by_acquire_id, (const char *)&notification->acquire_id,
                          sizeof notification->acquire_id);
-        if (!m) break; /* it gave up; its release from the queue passes the grant on */
+        if (!m) break; /* it gave up; its pending release passes the grant on */
         hf__wait *w = (hf__wait *)((char *)m - offsetof(hf__wait, by_acquire_id));
         hf__entry_notify_granted(w->entry, w, notification, now);
         break;

@@ -104,7 +104,8 @@ typedef struct hf__wait {
 
 typedef struct hf__core_config {
     int64_t lease_ms, command_timeout_ms, outage_ms;
-    bool unattended; /* nobody renews between calls of the user, so each lease begins in full */
+    /* no thread renews between calls of the user, so each lease must begin at its full length */
+    bool unattended;
 } hf__core_config;
 
 /* NULL: no memory. */
@@ -169,7 +170,7 @@ void hf__core_close_unwait(hf__core *core);
 /* An operation that an entry had submitted is completed. */
 void hf__core_complete(hf__core *core, hf__op *op, hf__time now);
 
-/* The store may have connected or disconnected: check, and react. */
+/* The store may have connected or disconnected: check that, and react. */
 void hf__core_link_changed(hf__core *core, hf__time now);
 
 /* A notification from the store. */

@@ -62,7 +62,7 @@ typedef enum hf__state { HF__HELD, HF__RELEASED, HF__LOST, HF__ENDED } hf__state
 struct hf__ownership {
     atomic_uint refs; /* one per handle, one of the entry, one while in core->lost */
 
-    /* read without the mutex, and also in signal handlers */
+    /* these are read without the mutex, and also in signal handlers */
     atomic_int state;
     _Atomic(hf__time) deadline; /* that of the grant, or max_hold_until if that is sooner */
     _Atomic(uint64_t) token;    /* after a handle was returned, only an upgrade changes it */
@@ -74,7 +74,7 @@ struct hf__ownership {
     HF__LIST(hf__handle) handles;
     uint32_t count; /* of handles: re-entries by the owner */
     uint32_t flags;
-    /* `first_kind`: what an upgraded hold was before, and returns to */
+    /* `first_kind`: the kind of an upgraded hold before its upgrade, and after a downgrade */
     uint8_t kind, first_kind;
     bool unshared; /* HF_READ: not shared with other readers */
     int lost_fd;   /* -1: not requested */
@@ -186,9 +186,9 @@ void hf__wait_give_up(hf__wait *wait, hf_result why, hf__time now);
 void hf__wait_finish(hf__wait *wait, hf_result result, char *detail);
 /* Undo what the wait has, or may have, in the store. Every end except HF_OK does this. */
 void hf__wait_undo(hf__wait *wait);
-/* A re-entry: the wait's handle becomes one more of this ownership. */
+/* A re-entry: the wait's handle becomes one more handle of this ownership. */
 void hf__ownership_join(hf__ownership *ownership, hf__wait *wait);
-/* End the waits for an upgrade of the entry's hold: it is held no longer, or can never be
+/* End the waits for an upgrade of the entry's hold: the hold has ended, or can never be
    upgraded. */
 void hf__entry_finish_upgrades(hf__entry *entry, hf_result result, const char *detail);
 /* The entry of a name, created if needed; NULL: no memory. */
@@ -228,11 +228,11 @@ void hf__side_unlink(hf__entry *side);
 
 /* ---- Admission (admission.c) ---- */
 
-/* Whether the first wait of the side entry must not send its ACQUIRE yet; and set that state. */
+/* Whether the first wait of the side entry must be deferred. And set that state. */
 bool hf__side_must_defer(const hf__entry *side);
 void hf__side_set_deferred(hf__entry *side, bool deferred);
 
-/* The side entry whose ACQUIRE goes along with a release of this client; NULL: none. */
+/* The side entry whose ACQUIRE is sent with a release of this client; NULL: none. */
 hf__entry *hf__sides_next_acquire(const hf__entry *name_entry);
 
 /* The ACQUIRE of the side entry was answered. */
@@ -282,10 +282,10 @@ hf__time hf__entry_expired_by(const hf__entry *entry, hf__time latest, int64_t l
 /* An upgrade is no longer wanted. */
 void hf__entry_cancel_upgrade(hf__entry *entry);
 
-/* A wait depends on the store, and not on a hold of this client. */
+/* Whether a wait of the entry depends on the store, and not on a hold of this client. */
 bool hf__entry_awaits_store(const hf__entry *entry);
 
-/* End the waits for which the store has been silent too long; and when the next one is due. */
+/* End the waits for which the store has been silent too long. And when the next one is due. */
 void hf__entry_fail_outage_waits(hf__entry *entry, hf__time now);
 hf__time hf__entry_outage_due(const hf__entry *entry);
 
@@ -294,7 +294,7 @@ hf__time hf__entry_outage_due(const hf__entry *entry);
 /* The lease to request for a wait. */
 int64_t hf__wait_lease(const hf__wait *wait);
 
-/* The store has granted what the entry's operation says; `wait` is NULL if it has given up. */
+/* The store has granted the entry's operation; `wait` is NULL if it has given up. */
 void hf__entry_acquired(hf__entry *entry, hf__wait *wait, hf__time now);
 void hf__entry_upgraded(hf__entry *entry, hf__wait *wait, hf__time now);
 
@@ -312,7 +312,7 @@ void hf__grant_set_joinable(hf__entry *entry);
 /* The store has confirmed the entry's grant: it lasts until `deadline`, or longer. */
 void hf__grant_confirm(hf__entry *entry, hf__time deadline);
 
-/* The store may have begun a lease of it, as late as `now`. */
+/* The store may have begun a lease of the grant as late as `now`. */
 void hf__grant_extend_lapse(hf__grant *grant, int64_t lease_ms, hf__time now);
 
 /* It is not wanted any more: its acquire id becomes a pending release. */

@@ -86,7 +86,7 @@ static hf__time acquire_deadline(const hf__entry *e, const hf__wait *w, hf__time
     return hf__sooner(w->until, hf__after_ms(now, e->core->config.command_timeout_ms));
 }
 
-/* No lease beyond max_hold_ms: others should not wait for a hold that is over. */
+/* Request no lease beyond max_hold_ms: other clients should not wait for a hold that is over. */
 static int64_t lease_to_request(const hf__entry *e, hf__time now) {
     const hf__ownership *ownership = e->ownership;
     int64_t lease = ownership->extend_ms;
@@ -96,7 +96,7 @@ static int64_t lease_to_request(const hf__entry *e, hf__time now) {
     return left < lease ? left : lease;
 }
 
-/* A late ACQUIRE may have found the lock held by another, and be in the queue with no wait here. */
+/* A late ACQUIRE may have found the lock held, and may now be in the queue without a wait here. */
 static bool late_acquire_may_be_queued(const hf__entry *e, hf__time now) {
     return e->late_acquire_until && now < hf__after_ms(e->late_acquire_until, HF__QUEUE_ENTRY_MS);
 }
@@ -135,7 +135,7 @@ hf__op *hf__entry_prepare_acquire(hf__entry *e, hf__op *next_in_multi, hf__time 
     return &e->op;
 }
 
-/* The next waiter's ACQUIRE goes along with the release, in one step. */
+/* The store executes the next waiter's ACQUIRE in one step with the release. */
 static void add_next_acquire(hf__entry *e, hf__time now) {
     hf__wait *w = e->waits.first;
     e->op.next_acquire = NULL;
@@ -158,7 +158,7 @@ static void send_renew(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
     hf__grant *grant = e->grant;
     e->op.owner = ownership->owner;
-    /* a RENEW of a lower kind would give the upgrade up */
+    /* a RENEW of a lower kind would cancel the upgrade */
     bool upgrading = e->waits.first && e->waits.first->upgrade;
     e->op.kind = upgrading ? HF_WRITE : ownership->kind;
     e->op.upgrade = upgrading;
@@ -202,7 +202,8 @@ static void send_release(hf__entry *e, hf__time now) {
     e->op.tombstone_until = e->late_acquire_until > now ? e->late_acquire_until : 0;
     e->op.expired_by = e->pending_release_until;
     e->op.leave_queue = e->pending_release_queued || late_acquire_may_be_queued(e, now);
-    /* Only if a caller waits for the result. The next waiter then sends its own ACQUIRE. */
+    /* Both flags only if a caller waits for the result. With one of them set, the next waiter sends
+       its own ACQUIRE. */
     bool retried = e->sent_release_calls.last && e->release_unknown;
     bool exact = e->sent_release_calls.last && e->op.tombstone_until && !e->side_id;
     if (!retried && !exact) add_next_acquire(e, now);
@@ -218,7 +219,7 @@ static void send_release(hf__entry *e, hf__time now) {
     e->core->store->table->submit(e->core->store, &e->op, now);
 }
 
-/* A deferred wait has no outage of its own, and others have the lock. */
+/* A deferred wait has no outage of its own, and counts the lock as held by others. */
 static void acquire_or_defer(hf__entry *e, hf__time now) {
     bool defer = e->side_id && hf__side_must_defer(e);
     if (e->side_id) hf__side_set_deferred(e, defer);
@@ -310,7 +311,7 @@ static void drop_entry(hf__entry *e) {
     }
 }
 
-/* Nothing can be sent: waits may outlast an outage, extensions may not. */
+/* Nothing can be sent. Waits may outlast an outage; extensions fail at once. */
 static void fail_disconnected(hf__entry *e, hf__time now) {
     if (hf__entry_awaits_store(e) && !e->outage_since) hf__entry_set_outage(e, NULL, now);
     hf__entry_fail_outage_waits(e, now);

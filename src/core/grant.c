@@ -11,7 +11,7 @@
 
 /* How long readers may join a hold after the store said that no one waits. */
 #define JOIN_MS  100
-#define CHECK_MS 30000 /* in which a store without leases is asked three times */
+#define CHECK_MS 30000 /* on a store without leases, a hold is checked three times in this period */
 
 /* ---- Grants ---- */
 
@@ -27,9 +27,9 @@ static void count_wait(hf__core *core, const hf__wait *w, hf__time now) {
     if (w->contended) core->stats.handed_over++;
 }
 
-/* Other waits that the new ownership covers: those of the same owner in other threads re-enter, and
-   all waiting readers join. A thread waits for one lock at a time, so for a thread's ownership the
-   queue, which may be long, is not searched. */
+/* Other waits join an ownership that covers them: waits of the same owner in other threads
+   re-enter, and all waiting readers join. A thread waits for one lock at a time. So for the
+   ownership of a thread, the queue is not searched, because it may be long. */
 static void join_others(hf__entry *e, hf__time now) {
     if (e->ownership->kind != HF_READ && !e->ownership->owner.logical) return;
     for (hf__wait *w = e->waits.first, *next; w; w = next) {
@@ -56,8 +56,8 @@ static hf__time deadline_of(const hf__wait *w, const hf__op *op) {
     return hf__sooner(hf__lease_deadline(op->sent_at, op->lease_ms), max_hold_until(w, op));
 }
 
-/* On a store without leases a renewal only checks that the hold exists. A long lease is then no
-   reason to check rarely. */
+/* On a store without leases, a renewal only checks that the hold exists. Such checks must not
+   become rare because the lease is long. */
 hf__time hf__core_renew_at(hf__core *core, hf__time sent_at, int64_t lease_ms) {
     bool only_checks = !core->store->expires && lease_ms > CHECK_MS;
     int64_t every_ms = only_checks ? CHECK_MS : lease_ms;
@@ -65,7 +65,7 @@ hf__time hf__core_renew_at(hf__core *core, hf__time sent_at, int64_t lease_ms) {
     return hf__lease_align(at, every_ms, core->renew_phase);
 }
 
-/* If others wait, readers that come later must not overtake them. */
+/* If there are waiters, readers that come later must not overtake them. */
 static hf__time joinable_until(const hf__entry *e) {
     const hf__ownership *ownership = e->ownership;
     bool plain = ownership->kind == HF_READ && !ownership->unshared &&
@@ -146,7 +146,7 @@ void hf__entry_acquired(hf__entry *e, hf__wait *w, hf__time now) {
     hf__entry_add_pending_leave(e, op->acquire_id, hf__lease_lapse(now, op->lease_ms));
     if (!w) return;
     hf__wait_set_acquire_id(w, 0);
-    w->outcome_unknown = true; /* it was granted, and that is still to be undone */
+    w->outcome_unknown = true; /* it was granted, and the grant must still be undone */
     e->next_try_at = hf__lease_retry_at(now, op->lease_ms, e->tries++, &e->core->rand);
     if (w->try_once)
         hf__wait_finish(w, HF_UNKNOWN_OUTCOME,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lease arithmetic, without state: when a deadline is, when to renew, when to retry.
+ * Lease arithmetic, without state: the deadline, when to renew, when to retry.
  *
  * The store starts to count a lease when it executes the command, which is after the command was
  * sent. The holder counts from before it was sent, and subtracts a margin for clocks that run at

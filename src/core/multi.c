@@ -67,8 +67,8 @@ static void fail_multi(hf__multi_acquire *m, hf_result result, char *detail, hf_
     hf__call_finish(m->multi.core, &m->call, result, detail);
 }
 
-/* max_hold_ms and HF_NO_RENEW apply from when all are held; but not to an ownership that others
-   share. */
+/* max_hold_ms and HF_NO_RENEW apply once all names are held. They do not apply to an ownership that
+   other handles share. */
 static void bound_ownership(const hf__multi_acquire *m, hf__ownership *ownership, hf__time now) {
     if (ownership->count > 1) return;
     if (m->max_hold_ms) {
@@ -82,8 +82,8 @@ static void bound_ownership(const hf__multi_acquire *m, hf__ownership *ownership
     hf__entry_step(ownership->entry, now);
 }
 
-/* Waiting for the other names has used up some of a lease that is not renewed from now on, so each
-   lease is restarted. If the store does not answer, the last renewal still counts. */
+/* The leases are not renewed from now on, and waiting for the other names has used up a part of
+   them. So each lease is restarted. If the store does not answer, the last renewal still counts. */
 static void restart_leases(hf__multi_acquire *m, hf__time now) {
     m->leases_restarted = true;
     m->multi.pending = m->count;
@@ -127,8 +127,8 @@ static void acquire_one(hf__multi_acquire *m, hf__multi_part *p, hf__time now) {
 
 /*
  * Whether to go on one by one after a request for all names failed. HF_BUSY: one by one may succeed
- * where others share a name, or where a queue is left without waiters. No answer: a call that may
- * wait tries once more, within the outage time.
+ * if a name can be shared, or if a queue has lost its waiters. No answer: a call that may wait
+ * tries once more, within the outage time.
  */
 static bool worth_retrying(const hf__multi_acquire *m, hf_result r, hf__time now) {
     if (r == HF_BUSY) return true;

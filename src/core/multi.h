@@ -2,11 +2,11 @@
 /*
  * Acquiring and releasing many names at once: all or nothing.
  *
- * Names are sorted, so two callers that want the same names cannot deadlock. Where the store can,
- * one request asks for all names, and is granted if all are free. Otherwise the names are acquired
- * one after the other. The names acquired so far are held and renewed meanwhile, so a call is in
- * one queue at a time. If one of them is lost meanwhile, those after it are released and it is
- * acquired again.
+ * Names are sorted, so two callers that want the same names cannot deadlock. If the store supports
+ * it, one request acquires all names, and is granted if all are free. Otherwise the names are
+ * acquired one after the other. A call is in one queue at a time, and the names that it has
+ * acquired so far are renewed meanwhile. If one of these is lost, it is acquired again, after the
+ * names behind it were released.
  */
 #ifndef HF_CORE_MULTI_H
 #define HF_CORE_MULTI_H

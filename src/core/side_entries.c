@@ -6,9 +6,9 @@
  * readers, writers and permits are served in order of arrival, also within one client.
  *
  * Readers share. A new reader joins a hold of another reader of the client for a short time after
- * the store said that no one waits. A writer elsewhere is delayed by no more than that time, and
- * many readers cost the store only a few requests. A new reader may also join waiting readers, if
- * no other request has arrived since.
+ * the store said that no one waits. That time is the longest delay for a writer of another client,
+ * and many readers cost the store only a few requests. A new reader may also join waiting readers,
+ * if no other request has arrived since.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,8 @@ static void join_waits_of_owner(hf__entry *e, hf__ownership *ownership) {
         hf__wait_undo(w);
         hf__wait_finish(w, covered ? HF_OK : HF_DEADLOCK,
                         covered ? NULL : hf__kind_deadlock_line(ownership->kind, w->kind));
-        hf__heap_set(&e->core->timers, &e->timer, 0); /* its queue position is to be released */
+        /* the next step releases its queue position */
+        hf__heap_set(&e->core->timers, &e->timer, 0);
     }
 }
 

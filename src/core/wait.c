@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waits: how they end without a grant, and what they may have left in the store. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,13 +88,13 @@ void hf__entry_dequeue(hf__wait *w, hf__time now) {
     hf__entry_step(w->entry, now);
 }
 
-/* The next RENEW, sent at once, tells the store the kind that is held instead. */
+/* The next RENEW is sent at once, and tells the store which kind is held. */
 void hf__entry_cancel_upgrade(hf__entry *e) {
     if (e->grant) e->grant->verify = true;
     e->next_try_at = 0;
 }
 
-/* Until when an upgrade may be in the queue, considering requests that had no answer. */
+/* Until when an upgrade may be in the queue, also through requests that had no answer. */
 static hf__time upgrade_queued_until(const hf__entry *e, const hf__wait *w) {
     hf__time latest = e->busy && e->acquirer == w ? e->op.not_after : 0;
     latest = hf__later(latest, e->late_acquire_until);
@@ -116,7 +117,7 @@ void hf__wait_undo(hf__wait *w) {
         undo_upgrade(e, w);
         return;
     }
-    /* A late ACQUIRE of this id must find that it is no longer wanted. */
+    /* The release leaves a tombstone, so that a late ACQUIRE of this id does nothing. */
     if (w->acquire_id && e->late_acquire_until)
         hf__entry_add_pending_leave(e, w->acquire_id,
                                     hf__entry_expired_by(e, e->late_acquire_until, w->lease_ms));
@@ -174,9 +175,12 @@ static char *make_wait_detail(const hf__wait *w, hf_result result) {
                         "is undone or expires",
                         outage_detail ? ": " : "", outage_detail ? outage_detail : "");
     case HF_TIMEOUT:
-        return hf__line(w->answered_late && !w->entry->known_busy
-                            ? "the store took longer to answer than wait_ms"
-                            : "another held the lock during the whole wait");
+        if (w->answered_late && !w->entry->known_busy)
+            return hf__line("the store took longer to answer than wait_ms");
+        return hf__line("'%.*s' was not granted within %" PRId64
+                        " ms: it was held, or others were first",
+                        (int)w->entry->name_length, w->entry->mapped.key,
+                        (hf__wait_until(w->entry->core, w) - w->started_at) / HF__MS);
     default: return outage_detail ? strdup(outage_detail) : NULL;
     }
 }
@@ -192,8 +196,8 @@ void hf__wait_give_up(hf__wait *w, hf_result why, hf__time now) {
     hf__wait_finish(w, result, make_wait_detail(w, result));
 }
 
-/* Waits end when the store has been silent for too long, counted for each from its own start. Waits
-   behind a hold of this client do not wait for the store. */
+/* A wait ends when the store has been silent for too long since the wait began. Waits behind a hold
+   of this client do not depend on the store. */
 bool hf__entry_awaits_store(const hf__entry *e) {
     return e->waits.first && (!e->ownership || e->waits.first->upgrade);
 }
@@ -202,7 +206,7 @@ void hf__entry_fail_outage_waits(hf__entry *e, hf__time now) {
     if (!e->outage_since || !hf__entry_awaits_store(e)) return;
     for (hf__wait *w = e->waits.first, *next; w; w = next) {
         next = w->link.next;
-        /* try_once waits for an answer in flight, but not for a store that is away. */
+        /* try_once waits for an answer in flight, but not for a store that cannot be reached. */
         bool at_once = w->try_once && !w->outcome_unknown && !(e->busy && e->acquirer == w);
         hf__time patience = at_once ? 0 : e->core->config.outage_ms * HF__MS;
         if (now >= hf__later(e->outage_since, w->started_at) + patience)

@@ -6,10 +6,12 @@
  * Rules of a call
  *
  * The core submits operations and fetches them back when they are completed. A store never calls
- * upward. All functions run under the client's mutex, and none except `read_blocking` blocks.
- * `submit` never hands an operation back; only `completed` does. `flush`, `ready` and
- * `read_blocking` do I/O, and unlock the mutex while they do. The store must then make sure that no
- * two threads do the same I/O.
+ * upward. All functions run under the client's mutex, and none except `read_blocking` waits for a
+ * server or another client. Local files may be read under the mutex: the files of `file:`, and for
+ * each new connection the password file, OpenSSL and certificates. `submit` never hands an
+ * operation back; only `completed` does. `flush`, `ready` and `read_blocking` do network I/O, and
+ * unlock the mutex while they do. The store must then make sure that no two threads do the same
+ * I/O.
  *
  * Acquire ids
  *
@@ -31,15 +33,15 @@
  *   RELEASE  Afterwards no id of the client up to `acquire_id` holds the name or is in its queue.
  *            HF_LOST if none held it.
  *            `retried`: the same RELEASE was submitted before and had no answer; the hold was under
- *            `token`. HF_OK also if the store knows that the first one was executed, or that the
- *            name was granted to no one since. HF_LOST with `outcome_unknown`: the store cannot
- *            know.
+ *            `token`. HF_OK also if the store knows that the first RELEASE was executed, or that
+ *            nobody was granted the name since. HF_LOST with `outcome_unknown`: the store cannot
+ *            know whether the hold was released or lost.
  *            `exact_token`: an ACQUIRE of this id may have arrived late. A hold under another token
  *            than `token` is released too, and the result is HF_LOST.
  *            `next_acquire`: the acquire of the client's next waiter. If the hold existed, and the
- *            store can do both in one step, the answer to it is in `next_acquire`. For other kinds
- *            than the mutex, `next_acquire_op` is submitted along with the RELEASE, and is
- *            completed by itself.
+ *            store can do both in one step, `next_acquire` receives the answer to that acquire.
+ *            For other kinds than the mutex, `next_acquire_op` is submitted together with the
+ *            RELEASE, and is completed separately.
  *
  * Other kinds (HF_READ, HF_UPGRADABLE, HF_WRITE, HF_PERMITS)
  *
@@ -90,8 +92,9 @@
  *   LATCH_GET         Changes nothing.
  *                     All three answer with what is left, the current round, and the last completed
  *                     round. Rounds only grow. SET and COUNT_DOWN carry an acquire id. A store
- *                     skips one that was executed already, or whose id is lower than an executed
- *                     one of the same client. They do not take effect after `not_after`.
+ *                     skips a command that it has already executed, or whose id is lower than that
+ *                     of an executed one of the same client. Neither takes effect after
+ *                     `not_after`.
  *   PROCLAIM          Publishes `leader_value` for the mutex that (client, acquire_id) holds under
  *                     `token`. HF_LOST: there is no such hold. A higher `leader_value->sequence`
  *                     replaces a lower one, never the other way round.
@@ -184,7 +187,7 @@ static inline void hf__owner_text(char out[HF__OWNER_TEXT], hf__owner owner) {
 
 #define HF__IDENTITY_TEXT 256
 
-/* Identifies a client to those who inspect its locks. */
+/* Identifies a client to others that inspect its locks. */
 typedef struct hf__identity {
     char client[HF__UUID_LENGTH + 1];
     int64_t pid;
@@ -197,10 +200,10 @@ typedef struct hf__ack {
     uint64_t link;
     char *why;
     hf_result result; /* reported once the operation is undone */
-    int64_t left_ms;  /* what is left of the lease, as TOUCH found it; 0: it does not exist */
+    int64_t left_ms;  /* the rest of the lease, as TOUCH reported it; 0: there is no such hold */
     uint8_t verb;
     enum { HF__ACK_NONE, HF__ACK_WAITING, HF__ACK_UNDOING } state : 8;
-    bool there; /* TOUCH found it */
+    bool hold_found; /* TOUCH found the hold, and it lasts long enough */
 } hf__ack;
 
 typedef enum hf__redirect_kind {
@@ -212,15 +215,16 @@ typedef enum hf__redirect_kind {
 } hf__redirect_kind;
 
 /* Internal to the cluster store: a node did nothing, because another node has the slot, or because
-   it is too early. */
+   the operation must be sent again later. */
 typedef struct hf__redirect {
     hf__redirect_kind kind;
     uint32_t count; /* how often it was redirected */
-    /* while its node is away: the number of the slot map that may name another node; 0: none
-       awaited */
+    /* while its node cannot be reached: the number of the next slot map, which may name another
+       node; 0: it waits for none */
     uint64_t map_awaited;
-    char *address;            /* MOVED, ASK: "host:port", on the heap */
-    hf__time retry_at, until; /* while it waits: send it not before, and not later than */
+    char *address; /* MOVED, ASK: "host:port", on the heap */
+    /* while it waits: send it not before `retry_at`, and not after `until` */
+    hf__time retry_at, until;
 } hf__redirect;
 
 #define HF__WAITERS_MAX 64 /* waiters that INSPECT returns */
@@ -453,7 +457,7 @@ typedef struct hf__store_table {
     /* Operations that were sent and are not answered yet. */
     size_t (*in_flight)(const hf__store *store);
 
-    /* Shut down for good: operations in flight are completed with HF_UNREACHABLE. */
+    /* Shut down permanently: operations in flight are completed with HF_UNREACHABLE. */
     void (*shut)(hf__store *store, hf__time now);
 } hf__store_table;
 
@@ -465,7 +469,8 @@ typedef struct hf__store_table {
    come in the order of the requests. 0: not connected. */
 struct hf__store {
     const hf__store_table *table;
-    const char *location; /* of the store, in its memory, if the URL does not tell; or NULL */
+    /* where the store is, if the URL does not say so; memory of the store; may be NULL */
+    const char *location;
     uint64_t link;
     bool up;
     bool has_kinds;        /* supports other kinds than HF_MUTEX */
@@ -475,7 +480,7 @@ struct hf__store {
     /* a grant counts only once ACQUIRE has confirmed it: no `next_acquire`, and no grant by a
        notification alone */
     bool needs_claim;
-    /* it undoes an ACQUIRE that it does not grant; each try needs a new acquire id */
+    /* it undoes each ACQUIRE that it does not grant, so each try needs a new acquire id */
     bool new_id_per_try;
     bool can_export;       /* supports EXPORT, ACQUIRE with `exported`, and EXTEND_EXPORTED */
     bool expires;          /* a hold ends by itself: with its lease, or when RENEW says HF_LOST */
@@ -484,7 +489,7 @@ struct hf__store {
     uint64_t pollset_version; /* changes whenever pollset would return something else */
     int64_t round_trip_us;    /* the shortest measured, in microseconds; 0: not known */
     uint64_t round_trips;     /* how many were measured */
-    /* set by the client when it doubts `round_trip_us`: measure again soon */
+    /* set by the client when `round_trip_us` may be wrong: measure again soon */
     bool wants_round_trip;
     uint64_t commands; /* commands sent */
     /* the server's clock in the last reply that had it, to the request sent at clock_at */

@@ -93,7 +93,7 @@ class Acquire(Handles):
         self.assertCode(0, result)
         until(lambda: not self.status()["held"], "its end")
 
-    def test_max_hold_also_with_a_process(self):
+    def test_max_hold_applies_with_a_process(self):
         self.assertCode(0, self.acquire("--while-pid", os.getpid(), "--max-hold", "300ms"))
         until(lambda: not self.status()["held"], "its end")
 
@@ -113,7 +113,7 @@ class Acquire(Handles):
         holder.signal(signal.SIGTERM)
         self.assertTaken(job.wait())
 
-    def test_who_gives_up_waiting_leaves_nobody_behind(self):
+    def test_a_waiter_that_gives_up_leaves_no_process_behind(self):
         self.holder()
         for number in (signal.SIGKILL, signal.SIGTERM):
             job = self.start("acquire", "-o", self.handle, "--detach", "--max-hold", "5m",
@@ -123,7 +123,7 @@ class Acquire(Handles):
             job.signal(number)
             self.assertCode(-number, job.wait())
             self.assertGone(helpers, "the helper")
-            until(lambda: self.status()["waiting"] == 0, "it to leave the line")
+            until(lambda: self.status()["waiting"] == 0, "it to leave the queue")
             self.assertFalse(self.handle.exists())
 
     def test_a_helper_that_is_killed(self):
@@ -139,7 +139,7 @@ class Acquire(Handles):
         self.assertGone([helper], "the helper")
         self.assertOver()
 
-    def test_a_handle_is_not_written_over_while_it_counts(self):
+    def test_a_handle_in_use_is_not_overwritten(self):
         self.assertTaken(self.acquire("--detach", "--max-hold", "5m"))
         before = self.handle.read_text()
         result = self.hf("acquire", "other", "-o", self.handle, "--detach", "--max-hold", "5m")
@@ -167,7 +167,7 @@ class Acquire(Handles):
         self.assertCode(64, self.hf("release", self.handle), "only you can write")
         self.handle.chmod(0o600)
 
-    def test_a_number_that_is_used_again_is_not_mistaken(self):
+    def test_a_reused_pid_is_not_mistaken_for_the_helper(self):
         self.assertTaken(self.acquire("--detach", "--max-hold", "5m"))
         helper, text = self.helper(), self.handle.read_text()
         self.assertCode(0, self.hf("release", self.handle))
@@ -179,7 +179,7 @@ class Acquire(Handles):
 
     def test_a_helper_is_not_extended(self):
         self.assertTaken(self.acquire("--detach", "--max-hold", "5m"))
-        self.assertCode(64, self.hf("extend", self.handle), "needs no extending")
+        self.assertCode(64, self.hf("extend", self.handle), "no need to extend")
         self.assertBusy()
 
     def test_closed_streams(self):
@@ -189,7 +189,7 @@ class Acquire(Handles):
         self.assertCode(0, result)
         self.assertBusy()
 
-    def test_names_with_anything_in_them(self):
+    def test_names_with_any_bytes(self):
         self.name = "a b\n%41{x}\t\u00e4"
         self.assertTaken(self.acquire("--detach", "--max-hold", "5m"))
         self.assertEqual(5, len(self.handle.read_text().splitlines()))
@@ -252,7 +252,7 @@ class NoRenew(Handles):
         self.assertOver()
         self.assertEqual(holder.fence, self.status()["token"])
 
-    def test_the_handle_says_where(self):
+    def test_the_handle_names_the_store(self):
         self.assertTaken(self.acquire("--no-renew", "--lease", "1m"))
         del self.env["HOLDFAST_URL"]
         self.assertCode(0, self.hf("release", self.handle))
@@ -279,7 +279,7 @@ class NoRenew(Handles):
         self.redis.start()  # it has lost all data
         self.assertOver()
 
-    def test_no_room_for_the_handle(self):
+    def test_no_space_for_the_handle(self):
         result = self.run_bare("sh", "-c",
                                'ulimit -f 0; trap "" XFSZ; '
                                '"$0" acquire -o "$2" --no-renew --lease 1m "$1"',
@@ -370,8 +370,8 @@ class OthersDirectory(Handles):
         self.assertFalse((self.theirs / "away" / "handle").exists())
         self.handle = self.dir / "none"
 
-    def test_a_file_that_awaits_the_metrics_is_not_written_to(self):
-        """They are written to a temporary file next to FILE whose name can be guessed."""
+    def test_a_file_placed_for_the_metrics_is_not_written_to(self):
+        """Metrics are written to a temporary file next to FILE. Its name can be guessed."""
         for link in (os.link, os.symlink):
             begin = self.dir / f"begin-{link.__name__}"
             os.mkfifo(begin)

@@ -17,18 +17,18 @@ class Bench(kit.Case):
         result = self.hf("bench", "--json", *args)
         self.assertCode(0, result)
         self.assertEqual("", result.err)
-        told = json.loads(result.out)
-        self.assertEqual(PARTS, [part["name"] for part in told["parts"]])
-        return told
+        report = json.loads(result.out)
+        self.assertEqual(PARTS, [part["name"] for part in report["parts"]])
+        return report
 
 
 @on("file", "redis")
 class OfAnyStore(Bench):
     def test_numbers_for_programs(self):
-        told = self.parts(*SHORT)
-        self.assertEqual(4, told["threads"])
-        self.assertEqual(self.url, told["store"])
-        for part in told["parts"]:
+        report = self.parts(*SHORT)
+        self.assertEqual(4, report["threads"])
+        self.assertEqual(self.url, report["store"])
+        for part in report["parts"]:
             spans = part["handover_us" if part["name"] == "contended" else "pair_us"]
             self.assertGreater(part["acquired"], 0)
             self.assertGreater(spans["count"], 0)
@@ -89,7 +89,7 @@ class OfRedis(Bench):
         self.parts(*SHORT, "-S", self.url + "?prefix=mine")
         self.redis.until_left()
 
-    def test_a_user_that_may_not_ask(self):
+    def test_a_user_without_the_right_to_info(self):
         self.own_redis()
         self.redis.command("ACL", "SETUSER", "default", "-info")
         for part in self.parts(*SHORT)["parts"]:

@@ -70,7 +70,7 @@ class Break(kit.Case):
                 self.broken(holder)
         self.assertEqual(1, json.loads(self.hf("status", "--json", self.name).out)["holders"])
 
-    def test_who_waits_gets_it(self):
+    def test_the_next_waiter_gets_it(self):
         holder = self.holder(None, "--lease", "3s")
         self.waiters(1)
         result = self.hf("break", "-y", self.name)

@@ -5,7 +5,7 @@ beat FILE      has a child and ignores SIGTERM: both append their pid and the ti
                few milliseconds, until they are killed
 polite FILE    the same, but both end with code 0 on SIGTERM
 see FILE       writes what a process inherits from its parent, as JSON
-heard FILE SIGNAL...
+note_signals FILE SIGNAL...
                has a child: both note the signals that they receive; ends with code 7 when both have
                noted SIGTERM
 witness FILE   prints which of the processes that beat in FILE still run, as JSON
@@ -25,7 +25,7 @@ def stamp():
 
 
 def began(pid):
-    """The start time, which tells two processes with one pid apart; None when it is dead."""
+    """The start time, which distinguishes two processes with one pid; None: it is dead."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
@@ -67,7 +67,7 @@ def beat(path, polite=False):
         time.sleep(0.004)
 
 
-def heard(path, *names):
+def note_signals(path, *names):
     notes = Notes(path)
     notes.who, notes.began = "child", began(os.getpid())
     ended = []
@@ -102,7 +102,7 @@ def see(path):
         for line in file:
             key, _, value = line.partition(":")
             status[key] = value.strip()
-    # Not signals: the interpreter changes some for itself. `grep` on /proc/self/status tells those.
+    # Without signals: the interpreter changes some. `grep` on /proc/self/status shows those.
     seen = {
         "fds": {fd: link(f"/proc/self/fd/{fd}") for fd in sorted(os.listdir("/proc/self/fd"))},
         "cwd": os.getcwd(), "umask": status["Umask"], "nice": os.nice(0),
@@ -130,4 +130,4 @@ if __name__ == "__main__":
     if what == "polite":
         beat(*args, polite=True)
     else:
-        {"beat": beat, "see": see, "heard": heard, "witness": witness}[what](*args)
+        {"beat": beat, "see": see, "note_signals": note_signals, "witness": witness}[what](*args)

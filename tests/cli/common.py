@@ -26,7 +26,7 @@ class Common(kit.Case):
               "the lock")
         return job
 
-    def test_help_is_the_same_by_both_ways(self):
+    def test_both_ways_show_the_same_help(self):
         for word in ("run", "acquire", "release", "extend", "status", "list", "wait", "break",
                      "top",
                      "doctor", "bench"):
@@ -106,7 +106,7 @@ class Common(kit.Case):
         self.assertCode(0, result)
         self.assertFalse(handle.exists())
 
-    def test_a_signal_ends_a_wait_that_is_not_told_of(self):
+    def test_a_signal_ends_a_wait_without_output(self):
         self.hold()
         job = self.start("wait", "--store", self.url, self.name)
         until(lambda: job.process.runs, "it to run")

@@ -48,7 +48,7 @@ class Environment(kit.Case):
         self.assertEqual(self.name, seen["HOLDFAST_NAME"])
         self.assertEqual(self.url, seen["HOLDFAST_STORE"])
 
-    def test_those_of_a_wrapper_around_it_are_replaced(self):
+    def test_variables_of_an_outer_wrapper_are_replaced(self):
         outer = {key: "outer" for key in ADDED}
         self.env.update(outer)
         seen = self.variables()
@@ -78,7 +78,7 @@ class Environment(kit.Case):
     def test_output_is_not_swapped_or_mixed(self):
         self.assertSame("sh", "-c", "printf out; printf err >&2; exit 4")
 
-    def test_what_the_command_leaves_unread_is_left_to_the_next(self):
+    def test_input_that_the_command_does_not_read_stays_for_the_next(self):
         """`(holdfast run x head -c 2; cat)`: the wrapper does not read stdin."""
         result = self.run_bare("sh", "-c",
                                'for i in 1 2; do "$0" run x dd bs=2 count=1 status=none; '
@@ -133,7 +133,7 @@ class Environment(kit.Case):
         self.assertEqual(["0", "1", "2"], sorted(seen["fds"]))
 
     def test_descriptors_of_the_user_are_inherited(self):
-        """Even numbers that the wrapper might use itself: low, high, and in between."""
+        """Includes numbers that the wrapper might use itself: low, high, and in between."""
         with open(self.dir / "file", "w+b") as file:
             fds = [fd for fd in (3, 4, 5, 9, 17, 250) if not self.taken(fd)]
             for fd in fds:
@@ -149,7 +149,7 @@ class Environment(kit.Case):
         return os.path.exists(f"/proc/self/fd/{fd}")
 
     def test_closed_descriptors_stay_closed(self):
-        """And files that the wrapper opens do not get their numbers."""
+        """Files that the wrapper opens do not get the closed numbers."""
         seen = self.dir / "seen"
         see = " ".join(f"'{word}'" for word in self.child("see", seen))
         for closed in ("<&-", ">&-", "2>&-", "<&- >&-", "<&- 2>&-", ">&- 2>&-", "<&- >&- 2>&-"):
@@ -161,7 +161,7 @@ class Environment(kit.Case):
                     found.append(sorted(json.loads(seen.read_text())["fds"]))
                 self.assertEqual(*found)
 
-    def test_messages_do_not_go_where_stderr_would_have_been(self):
+    def test_messages_do_not_go_to_a_file_that_got_descriptor_2(self):
         """With 2>&- the next open returns 2: a lock file, or the connection to the server."""
         self.holder("held")
         fences = []
@@ -177,7 +177,7 @@ class Environment(kit.Case):
         self.assertEqual(sorted(set(fences)), fences)
         self.assertBusy("held")
 
-    def test_everything_else_is_as_it_was(self):
+    def test_everything_else_is_unchanged(self):
         def change():
             os.umask(0o027)
             os.nice(3)
@@ -238,7 +238,7 @@ class Environment(kit.Case):
                 self.assertEqual(self.signals_of(self.run_bare, change),
                                  self.signals_of(self.wrapped, change))
 
-    def test_the_exit_code_comes_through_whatever_is_inherited_of_SIGCHLD(self):
+    def test_the_exit_code_is_right_with_any_inherited_SIGCHLD(self):
         """With SIGCHLD ignored the kernel reaps children, and their exit code is lost."""
         for change in (lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
                        lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])):
@@ -249,7 +249,7 @@ class Environment(kit.Case):
     # -- Processes
 
     def test_nothing_is_left_when_it_ends(self):
-        """Neither guard nor zombie: without a reaper, every run would leave one."""
+        """No guard and no zombie is left. Without a reaper, every run would leave one."""
         for command in (["true"], ["sh", "-c", "kill -9 $$"], ["./none"],
                         ["sh", "-c", "sleep 0.1"]):
             with self.subTest(command):
@@ -258,12 +258,12 @@ class Environment(kit.Case):
                 left = [p for p in kit.family() if p.pid not in kit.KNOWN]
                 self.assertEqual([], left)
 
-    def test_the_child_has_no_relative_but_its_own(self):
+    def test_the_child_has_no_children_of_the_wrapper(self):
         """`wait` in a script does not wait for a process of the wrapper."""
         result = self.wrapped("sh", "-c", "cat /proc/$$/task/$$/children")
         self.assertEqual(1, len(result.out.split()), result)  # the cat itself
 
-    def test_what_the_child_leaves_running_is_left_alone(self):
+    def test_processes_that_the_child_leaves_keep_running(self):
         result = self.wrapped("sh", "-c", "sleep 300 >/dev/null 2>&1 & echo $!")
         self.assertCode(0, result)
         left = kit.Process(result.out)
@@ -308,7 +308,7 @@ class Secrets(kit.Case):
                 self.assertIn(f"127.0.0.1:{self.port}", result.err)
                 self.assertSilent(self.hf("status", "-S", url, self.name))
 
-    def test_nor_with_the_user_given_as_an_option(self):
+    def test_the_store_is_named_without_a_user_given_as_an_option(self):
         word = self.dir / "word"
         word.write_text(self.SECRET + "\n")
         word.chmod(0o600)
@@ -317,14 +317,14 @@ class Secrets(kit.Case):
         self.assertCode(0, result)
         self.assertSilent(result)
 
-    def test_the_store_that_is_named_leads_to_the_same_lock(self):
+    def test_the_named_store_has_the_same_lock(self):
         """HOLDFAST_STORE keeps the database and the prefix, so it leads to the same lock."""
         url = self.url_with(rest="/3?prefix=mine")
         result = self.hf("run", "-S", url, self.name, "printenv", "HOLDFAST_STORE")
         self.assertRegex(result.out, r"/3\b")
         self.assertIn("prefix=mine", result.out)
 
-    def test_no_error_tells_it(self):
+    def test_no_error_shows_the_password(self):
         wrong = self.SECRET + "x"
         for code, url in ((77, self.url_with(password=wrong)),
                           (64, self.url_with(password=wrong, rest="?walk=1")),
@@ -342,7 +342,7 @@ class Secrets(kit.Case):
                     self.assertCode(code, result)
                     self.assertSilent(result)
 
-    def test_no_loss_tells_it(self):
+    def test_no_loss_message_shows_the_password(self):
         job = self.start("run", "--verbose", "-S", self.url_with(), "--lease", "1s", self.name,
                          "sh",
                          "-c", "echo in; exec sleep 60")

@@ -13,11 +13,12 @@ from kit import on, until
 class Proxy:
     """Between the command and a server on a unix socket.
 
-    `deaf` drops the replies; `deaf_to` drops them from the first request with these bytes on.
+    `drop_replies` drops all replies. `drop_from` drops those that follow the first request with
+    these bytes.
     """
 
-    def __init__(self, path, server, deaf_to=None):
-        self.path, self.server, self.deaf_to, self.deaf = path, server, deaf_to, False
+    def __init__(self, path, server, drop_from=None):
+        self.path, self.server, self.drop_from, self.drop_replies = path, server, drop_from, False
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(path))
         self.listener.listen()
@@ -45,9 +46,9 @@ class Proxy:
     def pass_on(self, source, pairs, clients):
         try:
             data = source.recv(65536)
-            if data and source in clients and self.deaf_to and self.deaf_to in data.upper():
-                self.deaf = True
-            if data and not (self.deaf and source not in clients):
+            if data and source in clients and self.drop_from and self.drop_from in data.upper():
+                self.drop_replies = True
+            if data and not (self.drop_replies and source not in clients):
                 pairs[source].sendall(data)
         except OSError:
             data = b""
@@ -67,18 +68,18 @@ class Proxy:
 
 @on("file", "redis")
 class ExitCodes(kit.Case):
-    def test_the_child_s(self):
+    def test_the_exit_code_of_the_child(self):
         for code in (0, 1, 2, 63, 64, 69, 71, 74, 75, 76, 77, 126, 127, 128, 130, 143, 255):
             with self.subTest(code):
                 result = self.hf("run", self.name, "sh", "-c", f"exit {code}")
                 self.assertCode(code, result)
                 self.assertEqual("", result.err)
 
-    def test_the_child_s_also_with_E(self):
+    def test_the_exit_code_of_the_child_with_E(self):
         self.assertCode(3, self.hf("run", "-E", "42", self.name, "sh", "-c", "exit 3"))
         self.assertCode(1, self.hf("run", "-E", "42", self.name, "false"))
 
-    def test_128_and_the_signal_it_died_of(self):
+    def test_128_plus_the_signal_that_killed_the_child(self):
         for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT,
                        signal.SIGSEGV, signal.SIGABRT, signal.SIGPIPE, signal.SIGALRM,
                        signal.SIGUSR1, signal.SIGUSR2, signal.SIGRTMIN, signal.SIGRTMAX):
@@ -112,10 +113,10 @@ class ExitCodes(kit.Case):
                 self.assertSays(result, reason)
                 self.assertFree()
 
-    def test_69_says_what_was_meant(self):
+    def test_69_suggests_a_correction(self):
         for words, hint in ((["no-such-command-anywhere"], r"\$PATH"),
                             (["echo a; echo b"], "use -c"),
-                            (["./none"], "directory$"), (["-n"], "options go before NAME")):
+                            (["./none"], "directory$"), (["-n"], "put options before NAME")):
             with self.subTest(words):
                 self.assertSays(self.hf("run", self.name, *words), hint)
 
@@ -150,7 +151,7 @@ class StoreCodes(kit.Case):
         self.refused(74, url=redis.url + "?connect_timeout=300ms")
         redis.thaw()
 
-    def test_74_when_it_is_no_redis(self):
+    def test_74_when_it_is_not_redis(self):
         with socket.socket(socket.AF_UNIX) as listener:
             path = self.dir / "other.sock"
             listener.bind(str(path))
@@ -166,7 +167,7 @@ class StoreCodes(kit.Case):
             thread.start()
             self.refused(74, "-n", url=f"redis+unix://{path}?connect_timeout=3s")
 
-    def test_74_when_the_key_is_another_s(self):
+    def test_74_when_the_key_belongs_to_something_else(self):
         """F28"""
         self.redis.command("SET", self.redis.key(self.name), "mine")
         self.refused(74, "-n")
@@ -202,7 +203,7 @@ class StoreCodes(kit.Case):
         right.chmod(0o600)
         self.assertCode(0, self.hf("run", "-S", f"{redis.url}?password_file={right}", "x", "true"))
 
-    def test_77_when_rights_are_lacking(self):
+    def test_77_when_rights_are_missing(self):
         redis = self.own_redis()
         redis.command("ACL", "SETUSER", "poor", "on", ">sesame", "+@connection", "~*", "&*")
         port_free = f"redis+unix://{redis.socket}?user=poor&password_file={self.dir}/word"
@@ -219,23 +220,23 @@ class StoreCodes(kit.Case):
 
     def test_76_when_the_acquire_is_not_answered(self):
         """F12"""
-        self.through(deaf_to=b"EVAL")
+        self.through(drop_from=b"EVAL")
         result = self.refused(76, "-n")
         self.assertLess(result.seconds, 10)
 
     def test_a_release_that_is_not_answered_is_a_warning(self):
         proxy = self.through()
         job, gate = self.start_with_gate()
-        proxy.deaf = True
+        proxy.drop_replies = True
         gate.write_text("go\n")
         result = job.wait()
         self.assertCode(3, result)
         self.assertSays(result)
 
-    def test_a_release_that_is_not_answered_is_nothing_to_a_quiet_one(self):
+    def test_an_unanswered_release_prints_nothing_with_quiet(self):
         proxy = self.through()
         job, gate = self.start_with_gate("-q")
-        proxy.deaf = True
+        proxy.drop_replies = True
         gate.write_text("go\n")
         result = job.wait()
         self.assertCode(3, result)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """cli-guard: kill -9 of the wrapper, at any moment, leaves nothing running under its lock.
 
-On the file store the kernel would free the lock with the wrapper, so nobody may get it before the
-command is gone. On Redis the lease keeps others out, and the command is gone long before its end.
+On the file store the kernel would free the lock when the wrapper dies, so nobody may get it before
+the command is gone. On Redis the lease keeps others out, and the command is gone long before the
+lease ends.
 """
 import json
 import os
@@ -113,7 +114,7 @@ class Guard(Killing, kit.Case):
         until(job.guard, lambda: f"the helper, among {job.family()}")
         return job, job.guard(), gate
 
-    def test_the_helper_keeps_no_stream_of_the_user_s(self):
+    def test_the_helper_keeps_no_stream_of_the_user(self):
         """A reader of the output must not have to wait for the guard."""
         job, guard, gate = self.with_helper(stdin=subprocess.PIPE)
         ours = {os.readlink(f"/proc/{job.pid}/fd/{fd}") for fd in (0, 1, 2)}
@@ -124,7 +125,7 @@ class Guard(Killing, kit.Case):
         job.popen.stdin.close()
         self.assertFalse(ours & set(theirs.values()), theirs)
 
-    def test_the_helper_is_deaf_to_signals(self):
+    def test_the_helper_ignores_signals(self):
         job, guard, gate = self.with_helper()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGPIPE,
                        signal.SIGALRM, signal.SIGTSTP, signal.SIGQUIT):
@@ -134,7 +135,7 @@ class Guard(Killing, kit.Case):
         job.wait()
         self.assertGone([guard], "the helper is still there", 5)
 
-    def test_a_helper_that_is_killed_takes_nobody_with_it(self):
+    def test_killing_the_helper_kills_nothing_else(self):
         job, guard, gate = self.with_helper()
         guard.kill()
         until(lambda: not guard.runs, "the helper to die")
@@ -167,21 +168,21 @@ class Guard(Killing, kit.Case):
         job.wait()
         self.assertGone(child, "run on after kill -9 of wrapper and helper", 10)
 
-    def test_closed_streams_do_not_blind_the_helper(self):
-        """Files that it opens then get 0, 1 and 2, which it closes."""
+    def test_the_helper_works_with_closed_streams(self):
+        """Files that the helper opens then get the numbers 0, 1 and 2. It closes these."""
         def close():
             for fd in (0, 1, 2):
                 os.close(fd)
         job = self.start_beating(None, preexec_fn=close)
         end = now() + 0.3
         until(lambda: now() > end or job.ended(), "time to pass")
-        self.assertFalse(job.ended(), "it killed what it was to guard")
+        self.assertFalse(job.ended(), "the helper killed the child that it guards")
         self.assertBusy()
         job.signal(signal.SIGKILL)
         job.wait()
         self.assertGone(beaters(self.beat), "run on after kill -9 of the wrapper", 2)
 
-    def test_the_helper_is_there_before_the_child(self):
+    def test_the_helper_starts_before_the_child(self):
         """The guard exists before the child runs."""
         result = self.hf("run", self.name, "sh", "-c",
                          'for p in /proc/[0-9]*; do read -r line <$p/stat 2>/dev/null || continue; '
@@ -190,7 +191,7 @@ class Guard(Killing, kit.Case):
         pairs = [line.split() for line in result.out.splitlines()]
         self.assertEqual(1, sum(pid == session for pid, session in pairs), pairs)
 
-    def test_the_group_s_end_is_not_the_helper_s(self):
+    def test_a_child_may_kill_its_own_group(self):
         """A child that kills its own group or session ends as without a wrapper."""
         self.assertCode(128 + 9, self.hf("run", self.name, "sh", "-c", "kill -9 0"))
         self.assertCode(128 + 15, self.hf("run", self.name, "sh", "-c", "kill 0"))
@@ -199,12 +200,12 @@ class Guard(Killing, kit.Case):
 
 @on("file")
 class FileGuard(Killing, kit.Case):
-    def test_B14_nobody_enters_before_the_dead_wrapper_s_processes_are_gone(self):
+    def test_B14_nobody_enters_before_processes_of_the_dead_wrapper_are_gone(self):
         for _ in range(3):
             self.check_next_holder(None)
             self.beat.unlink()
 
-    def test_B14_nor_with_closed_streams(self):
+    def test_B14_nobody_enters_before_they_are_gone_with_closed_streams(self):
         def close():
             for fd in (0, 1, 2):
                 os.close(fd)
@@ -237,12 +238,12 @@ class FileGuard(Killing, kit.Case):
 class RedisGuard(Killing, kit.Case):
     def test_F46_the_lock_is_free_after_the_lease_and_not_before(self):
         holder = self.holder(None, "--lease", "2s")
-        forgets = self.redis.forgets(self.name)
+        expires_at = self.redis.expires_at(self.name)
         holder.signal(signal.SIGKILL)
         holder.wait()
         result = self.start("run", self.name, "--", "true").wait()
         self.assertCode(0, result)
-        self.assertGreaterEqual(now(), forgets - 0.005)
+        self.assertGreaterEqual(now(), expires_at - 0.005)
 
 
 if __name__ == "__main__":

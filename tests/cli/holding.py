@@ -11,7 +11,7 @@ TRAP = 'trap "echo %s; exit 9" %s; echo in; while :; do sleep 0.01; done'
 
 @on("file", "redis")
 class AtLeast(kit.Case):
-    def test_the_lock_is_held_on_when_the_command_has_ended(self):
+    def test_the_lock_stays_held_after_the_command_has_ended(self):
         done = self.dir / "done"
         job = self.start("run", "--min-hold", "300", self.name, "--", "touch", done)
         until(done.exists, "the command to run")
@@ -22,21 +22,21 @@ class AtLeast(kit.Case):
         self.assertCode(0, job.wait())
         self.assertFree()
 
-    def test_it_ends_by_itself_and_the_code_is_the_command_s(self):
+    def test_min_hold_keeps_the_exit_code_of_the_command(self):
         result = self.hf("run", "--min-hold=300ms", self.name, "sh", "-c", "exit 7")
         self.assertCode(7, result)
         self.assertGreaterEqual(result.seconds, 0.3)
         self.assertEqual("", result.err)
 
-    def test_a_longer_command_is_not_held_up(self):
+    def test_a_longer_command_is_not_delayed(self):
         result = self.hf("run", "--min-hold", "1ms", self.name, "sleep", "0.1")
         self.assertCode(0, result)
 
-    def test_a_command_that_cannot_be_run_holds_nothing_on(self):
+    def test_a_command_that_cannot_be_run_does_not_keep_the_lock(self):
         result = self.hf("run", "--min-hold", "300", self.name, "/no/such/thing")
         self.assertCode(69, result)
 
-    def test_a_loss_meanwhile_is_said_and_costs_nothing(self):
+    def test_a_loss_after_the_command_is_reported_and_changes_nothing(self):
         job = self.start("run", "--verbose", "--min-hold", "300", "--lease", "6s", self.name,
                          "true")
         until(lambda: "--min-hold" in job.err, "the command's end")
@@ -48,11 +48,11 @@ class AtLeast(kit.Case):
 
 @on("file", "redis")
 class AtMost(kit.Case):
-    def test_the_command_is_told_to_end_and_the_lock_is_free(self):
+    def test_the_command_gets_a_signal_and_the_lock_is_free(self):
         result = self.hf("run", "--max-hold", "4", "--grace", "2s", self.name, "--", "bash", "-c",
-                         TRAP % ("told", "TERM"))
+                         TRAP % ("caught", "TERM"))
         self.assertCode(75, result)
-        self.assertEqual("in\ntold\n", result.out)
+        self.assertEqual("in\ncaught\n", result.out)
         self.assertIn("--max-hold", result.err)
         self.assertLess(result.seconds, kit.PATIENCE)
         self.assertFree()
@@ -70,7 +70,7 @@ class AtMost(kit.Case):
 
 @on("redis")
 class AtMostOfRedis(kit.Case):
-    def test_who_does_not_listen_is_killed_before_it_is_over(self):
+    def test_a_command_that_ignores_the_signal_is_killed_in_time(self):
         beat = self.dir / "beat"
         begin = now()
         result = self.hf("run", "--max-hold", "3", "--grace", "500ms", self.name, "--",
@@ -106,7 +106,7 @@ class Losing(kit.Case):
 @on("file", "redis")
 class OnLost(Losing):
     def test_B11_the_signal_is_chosen(self):
-        """Not a signal that may be ignored where tests start, such as SIGINT in the background."""
+        """Uses a signal that is not ignored where tests start, as SIGINT is in the background."""
         values = (("ALRM", "ALRM"), ("SIGUSR1", "USR1"), ("12", "USR2"))
         for value, name in values if self.kind == "file" else values[:1]:
             with self.subTest(value):
@@ -114,14 +114,14 @@ class OnLost(Losing):
                 self.assertCode(75, result)
                 self.assertEqual(f"in\n{name}\n", result.out)
 
-    def test_it_may_go_on_without_the_lock(self):
+    def test_the_command_may_continue_without_the_lock(self):
         go = self.dir / "go"
         job = self.start("run", "--lease", "6s", "--on-lost", "continue", self.name, "--", "sh",
                          "-c",
                          f"echo in; while ! test -e {go}; do sleep 0.01; done; exit 6")
         until(lambda: job.out, "the command to run")
         self.assertCode(0, self.hf("break", "--yes", self.name))
-        until(lambda: "continues without" in job.err, "the loss to be said")
+        until(lambda: "continues without" in job.err, "the loss to be reported")
         self.assertFree()
         self.assertFalse(job.ended())
         go.touch()
@@ -129,20 +129,20 @@ class OnLost(Losing):
         self.assertCode(6, result)
         self.assertSays(result, "lost")
 
-    def test_what_goes_on_without_the_lock_ends_with_its_wrapper(self):
+    def test_a_command_without_the_lock_ends_with_its_wrapper(self):
         beat = self.dir / "beat"
         job = self.start("run", "--on-lost", "continue", self.name, "--", *self.child("beat", beat))
         until(lambda: len(kit.beaters(beat)) == 2, "child and grandchild")
         job.signal(signal.SIGKILL)
         self.assertGone(kit.beaters(beat), "ran on without the wrapper")
 
-    def test_a_hook_is_told_why_and_the_command_ends_as_ever(self):
+    def test_a_hook_gets_the_reason_and_the_command_ends_as_usual(self):
         said = self.dir / "said"
         result = self.lose("--on-lost",
                            f'echo "$HOLDFAST_EVENT $HOLDFAST_NAME: $HOLDFAST_WHY" >{said}',
-                           "--on-lost", "USR1", script=TRAP % ("told", "USR1"))
+                           "--on-lost", "USR1", script=TRAP % ("caught", "USR1"))
         self.assertCode(75, result)
-        self.assertEqual("in\ntold\n", result.out)
+        self.assertEqual("in\ncaught\n", result.out)
         self.assertRegex(said.read_text(), rf"^lost {self.name}: .+\n$")
 
 
@@ -150,7 +150,7 @@ class OnLost(Losing):
 class OnLostMore(Losing):
     """Cases that do not depend on the store."""
 
-    def test_B11_who_does_not_listen_to_it_is_killed(self):
+    def test_B11_a_command_that_ignores_the_signal_is_killed(self):
         result = self.lose("--on-lost", "WINCH", "--grace", "100ms", script="echo in; sleep 300")
         self.assertCode(75, result)
 
@@ -166,20 +166,20 @@ class OnLostMore(Losing):
 
 @on("redis")
 class OnLostOfAServer(kit.Case):
-    def test_it_goes_on_while_the_server_is_away(self):
+    def test_the_command_continues_while_the_server_is_away(self):
         self.own_redis()
         job = self.start("run", "--lease", "500ms", "--on-lost", "continue", self.name, "--", "sh",
                          "-c", "echo in; read x; exit 5", stdin=kit.subprocess.PIPE)
         until(lambda: job.out, "the command to run")
         self.redis.stop()
-        until(lambda: "continues without" in job.err, "the loss to be said")
+        until(lambda: "continues without" in job.err, "the loss to be reported")
         job.popen.stdin.close()
         self.assertCode(5, job.wait())
 
 
 @on("file")
 class Mistakes(kit.Case):
-    def test_what_makes_no_sense_is_refused(self):
+    def test_invalid_options_are_refused(self):
         for words in (["--min-hold", "x"], ["--max-hold", "1ms"], ["--max-hold", "never"],
                       ["--min-hold", "9", "--max-hold", "8"], ["--on-lost", "SIGNONE"],
                       ["--on-lost", "99"], ["--on-lost", ""], ["-n", "-w", "5"],
@@ -191,12 +191,12 @@ class Mistakes(kit.Case):
                 self.assertSays(result, "holdfast run --help")
                 self.assertEqual("", result.out)
 
-    def test_what_is_for_a_command_needs_one(self):
+    def test_options_for_a_command_need_a_command(self):
         for words in (["--min-hold", "1"], ["--on-lost", "continue"], ["--on-lost", "INT"]):
             with self.subTest(words):
                 self.assertCode(64, self.hf("run", *words, self.name))
 
-    def test_options_behind_the_name_are_pointed_out(self):
+    def test_options_after_the_name_are_reported(self):
         result = self.hf("run", self.name, "-w", "5", "true")
         self.assertCode(69, result)
         self.assertSays(result, "before NAME")

@@ -52,7 +52,7 @@ def until(ready, what, seconds=None, every=0.005, reap=True):
         if value:
             return value
         if now() > deadline:
-            raise AssertionError("waited in vain for: " + (what() if callable(what) else what))
+            raise AssertionError("timed out waiting for:  " + (what() if callable(what) else what))
         time.sleep(every)
 
 
@@ -249,7 +249,7 @@ def beaters(path):
 # ---- Stores --------------------------------------------------------------------------------------
 
 SERVER = os.environ.get("HOLDFAST_TEST_SERVER") or "redis-server"
-# what that server lacks, see tests/lib/t_redis.h
+# what that server does not have, see tests/lib/t_redis.h
 LACKS = os.environ.get("HOLDFAST_TEST_LACKS", "").split()
 
 
@@ -331,7 +331,7 @@ class Redis:
     def held(self, name):
         return self.command("EXISTS", self.key(name)) == 1
 
-    def forgets(self, name):
+    def expires_at(self, name):
         """When the server drops the lock without a renewal, on the local clock; None if free."""
         try:
             at = self.command("PEXPIRETIME", self.key(name)) / 1000
@@ -349,7 +349,7 @@ class Redis:
         has not renewed again.
         """
         for _ in range(10):
-            before = until(lambda: self.forgets(name), f"{name} to be held")
+            before = until(lambda: self.expires_at(name), f"{name} to be held")
             after = until(lambda: self.changed(name, before), f"{name} to be renewed", lease, 0.002)
             seen = now()
             self.freeze()
@@ -359,7 +359,7 @@ class Redis:
         raise AssertionError("this machine is too slow to stop a server in time")
 
     def changed(self, name, before):
-        when = self.forgets(name)
+        when = self.expires_at(name)
         return when if when and when > before + 0.01 else None
 
     def freeze(self):
@@ -504,7 +504,7 @@ class Case:
             self.start("run", *options, name or self.name, "true")
             until(lambda: json.loads(self.hf("status", "--json",
                                              name or self.name).out)["waiting"] == i + 1,
-                  "one more in line")
+                  "one more in the queue")
 
     def child(self, *args):
         """A command that runs child.py."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """cli-limits: out of descriptors or processes (exit code 71), at every possible point.
 
-F45: an error or success, never half done, and nothing is held afterwards.
+F45: the command fails or succeeds, is never half done, and nothing is held afterwards.
 """
 import os
 import random
@@ -15,10 +15,10 @@ from kit import on
 @on("file", "redis")
 class Limits(kit.Case):
     def test_71_when_descriptors_run_out(self):
-        """F45: with every limit from too few to enough: an error or success, never half done."""
+        """F45: with every limit the command fails or succeeds, and is never half done."""
         codes = self.codes_under(resource.RLIMIT_NOFILE, range(self.least_to_be_loaded(), 40))
         self.assertEqual({0, 71}, set(codes), codes)
-        self.assertEqual(sorted(codes, reverse=True), codes, "more descriptors never hurt")
+        self.assertEqual(sorted(codes, reverse=True), codes, "more descriptors cause no failure")
 
     def test_71_when_processes_run_out(self):
         """F45: as a user that the limit applies to; the first process is the wrapper itself."""

@@ -85,7 +85,7 @@ class List(kit.Case):
         self.assertEqual(sorted(names), sorted(bytes.fromhex(lock["name_hex"]) if "name_hex" in lock
                                                else lock["name"].encode() for lock in found))
 
-    def test_what_others_chose_does_not_reach_the_terminal_raw(self):
+    def test_text_of_others_is_escaped_on_the_terminal(self):
         self.holder("a\x1b[31m\tb\nc")
         result = self.hf("list")
         self.assertRegex(result.out, r"\Aa \[31m b c\theld\t[^\n\t\x1b]*\t\d+\t0\n\Z")
@@ -112,7 +112,7 @@ class List(kit.Case):
 
 @on("redis")
 class Rights(kit.Case):
-    def test_a_right_that_is_lacking_is_named(self):
+    def test_a_missing_right_is_named(self):
         self.own_redis()
         self.redis.command("ACL", "SETUSER", "poor", "on", ">sesame", "~*", "&*", "+@all", "-scan")
         path = self.dir / "password"

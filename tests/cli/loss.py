@@ -58,7 +58,7 @@ class Losing:
 
     def end_of_lease(self):
         """On the file store the holder counts its lease itself: at most one lease from now."""
-        return self.redis.forgets(self.name) if self.redis else now() + LEASE
+        return self.redis.expires_at(self.name) if self.redis else now() + LEASE
 
     def planted(self):
         self.addCleanup(lambda: [process.kill() for process in kit.strays()])
@@ -70,7 +70,7 @@ class Loss(Losing, kit.Case):
     def setUp(self):
         super().setUp()
         self.own_redis()
-        # The end tries a release, and a stopped server delays it.
+        # At its end the command tries a release, and a stopped server delays that.
         self.env["HOLDFAST_URL"] += "?command_timeout=300ms"
 
     # -- A server that does not answer
@@ -79,7 +79,7 @@ class Loss(Losing, kit.Case):
         end, result = self.check_stopped_server(None)
         self.assertCode(75, result)
         self.assertSays(result, "lost", lines=2)  # "about to be lost", and "lost"
-        # SIGTERM first, once, to both, with a third of the lease to react.
+        # Both get SIGTERM first, once, and have a third of the lease to react.
         terms = self.times("term")
         self.assertEqual(2, len(terms))
         self.assertLess(max(terms), end - LEASE / 6)
@@ -99,7 +99,7 @@ class Loss(Losing, kit.Case):
         # client's own deadline is well before `end`: it counts from when the renewal was sent.
         self.assertGreater(max(self.times("beat")), end - LEASE / 2)
 
-    def test_quiet_says_nothing(self):
+    def test_quiet_prints_nothing(self):
         self.assertEqual("", self.check_stopped_server(None, "-q")[1].err)
 
     def test_B11_a_server_that_is_gone(self):
@@ -114,7 +114,7 @@ class Loss(Losing, kit.Case):
         end = self.redis.freeze_after_a_renewal(self.name, LEASE)
         result = job.wait()
         self.assertCode(75, result)
-        self.assertLess(now(), end, "it waited for what had ended already")
+        self.assertLess(now(), end, "it waited for a group that had already ended")
         self.redis.thaw()
 
     def test_F14_a_short_silence_is_no_loss(self):
@@ -123,7 +123,7 @@ class Loss(Losing, kit.Case):
         self.redis.freeze_after_a_renewal(self.name, 3)
         time.sleep(1.5)  # the outage itself
         self.redis.thaw()
-        before = self.redis.forgets(self.name)
+        before = self.redis.expires_at(self.name)
         until(lambda: self.redis.changed(self.name, before or 0), "the next renewal")
         self.assertEqual([], self.times("term"))
         self.assertTrue(all(p.runs for p in beaters(self.beat)))
@@ -140,7 +140,7 @@ class Loss(Losing, kit.Case):
         self.assertSays(result, "lost")
         self.assertGone(beaters(self.beat), "ran on after the loss", 0)
 
-    def test_it_ends_also_where_nobody_reaps_orphans(self):
+    def test_the_group_ends_where_nobody_reaps_orphans(self):
         """As in a container: the dead grandchild stays in the group as a zombie."""
         job = self.start_beating("--lease", "1s", "--grace", "0")
         self.redis.command("DEL", self.redis.key(self.name))
@@ -168,7 +168,7 @@ class Loss(Losing, kit.Case):
     def test_F25_a_key_deleted_by_hand(self):
         self.check_sudden(lambda: self.redis.command("DEL", self.redis.key(self.name)))
 
-    def test_F25_the_next_holder_is_left_alone(self):
+    def test_F25_the_next_holder_is_not_affected(self):
         """The old holder neither renews nor releases the lock of the new one."""
         job = self.start_beating("--lease", "1s", "--grace", "0")
         self.redis.command("DEL", self.redis.key(self.name))
@@ -180,11 +180,11 @@ class Loss(Losing, kit.Case):
 
     # -- A stopped wrapper
 
-    def test_F03_planted_a_stopped_wrapper_s_child_is_noticed(self):
+    def test_F03_planted_a_child_of_a_stopped_wrapper_is_noticed(self):
         with self.assertRaisesRegex(AssertionError, "ran on after the lease's end"):
             self.check_stopped_wrapper(self.planted())
 
-    def test_F03_nobody_enters_beside_a_stopped_wrapper_s_child(self):
+    def test_F03_nobody_enters_beside_the_child_of_a_stopped_wrapper(self):
         job = self.start_beating("--lease", f"{LEASE}")
         other = self.start("run", self.name, "--", *self.child("witness", self.beat))
         job.signal(signal.SIGSTOP)
@@ -215,12 +215,12 @@ class Loss(Losing, kit.Case):
 
 @on("file", "redis")
 class StoppedWrapper(Losing, kit.Case):
-    def test_F03_the_group_is_gone_before_the_lease_s_end(self):
+    def test_F03_the_group_is_gone_before_the_end_of_the_lease(self):
         result = self.check_stopped_wrapper(None)
         self.assertCode(75, result)
         self.assertSays(result, "lost")
 
-    def test_F03_also_without_grace(self):
+    def test_F03_the_group_is_gone_in_time_without_grace(self):
         self.assertCode(75, self.check_stopped_wrapper(None, "--grace", "0"))
 
     def test_F03_a_stopped_job_that_was_lost_does_not_run_on(self):

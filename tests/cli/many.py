@@ -81,7 +81,7 @@ class Many(kit.Case):
         self.assertGreater(int(again["HOLDFAST_FENCE"]), int(seen["HOLDFAST_FENCE"]))
         self.assertGreater(int(again["HOLDFAST_FENCE_2"]), int(seen["HOLDFAST_FENCE_3"]))
 
-    def test_those_of_a_wrapper_around_it_are_not_taken_for_its_own(self):
+    def test_variables_of_an_outer_wrapper_are_not_taken_for_its_own(self):
         self.env.update({"HOLDFAST_NAME_2": "outer", "HOLDFAST_FENCE_2": "7",
                          "HOLDFAST_NAME_3": "outer", "HOLDFAST_FENCE_3": "7"})
         self.assertLessEqual({"HOLDFAST_NAME", "HOLDFAST_FENCE", "HOLDFAST_STORE"},
@@ -96,7 +96,7 @@ class Many(kit.Case):
 
     # -- Arguments
 
-    def test_as_many_as_there_may_be(self):
+    def test_the_maximum_number_of_names(self):
         names = [f"n{i}" for i in range(63)]
         self.assertCode(0, self.hf("run", *also(*names), self.name, "true"))
         result = self.hf("run", *also(*names, "n"), self.name, "echo", "no")
@@ -104,7 +104,7 @@ class Many(kit.Case):
         self.assertSays(result, "64")
         self.assertEqual("", result.out)
 
-    def test_names_that_are_none_are_refused(self):
+    def test_invalid_names_are_refused(self):
         self.assertCode(64, self.hf("run", "--also", self.name))
         self.assertCode(64, self.hf("run", "--also"))
         for name in ("", "x" * 2000):
@@ -114,13 +114,13 @@ class Many(kit.Case):
                 self.assertSays(result)
         self.assertFree()
 
-    def test_help_names_it(self):
+    def test_the_help_names_the_option(self):
         self.assertIn("--also", self.hf("run", "--help").out)
 
 
 @on("redis")
 class ManyKinds(kit.Case):
-    def test_B19_the_kind_is_that_of_all(self):
+    def test_B19_the_kind_applies_to_all_names(self):
         reader = self.start("run", "-s", *also("b"), self.name, "--", "sh", "-c",
                             "echo in; sleep 60")
         until(lambda: reader.out, "the reader to run")

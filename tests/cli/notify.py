@@ -19,7 +19,7 @@ class Hooks(kit.Case):
         path = self.dir / file
         return path.read_text() if path.exists() else ""
 
-    def test_a_wait_and_its_end_are_told(self):
+    def test_a_wait_and_its_end_are_reported(self):
         holder = self.holder()
         job = self.start("run", "--on-wait", self.noting("w"), "--on-acquire", self.noting("a"),
                          self.name,
@@ -34,30 +34,30 @@ class Hooks(kit.Case):
         self.assertEqual(f"{token} \n", result.out)  # the command is not a hook
         self.assertEqual(f"acquire {self.name} {token} {self.url}\n", self.noted("a"))
 
-    def test_who_does_not_wait_is_not_told_of_it(self):
+    def test_without_a_wait_no_wait_is_reported(self):
         self.assertCode(0, self.hf("run", "--on-wait", self.noting("w"), self.name, "true"))
         self.holder()
         self.assertCode(1, self.hf("run", "-n", "--on-wait", self.noting("w"), self.name, "true"))
         self.assertEqual("", self.noted("w"))
 
-    def test_the_time_of_a_wait_stays_as_long_with_hooks(self):
+    def test_hooks_do_not_change_the_length_of_a_wait(self):
         self.holder()
         result = self.hf("run", "-w", "1", "--on-wait", self.noting("w"), self.name, "true")
         self.assertCode(1, result)
         self.assertGreaterEqual(result.seconds, 1)
         self.assertIn("wait", self.noted("w"))
 
-    def test_what_it_prints_is_apart_from_the_command_s_output(self):
+    def test_the_output_of_a_hook_is_separate_from_that_of_the_command(self):
         result = self.hf("run", "--on-acquire", "echo hook; cat", self.name, "echo", "command")
         self.assertCode(0, result)
         self.assertEqual(("command\n", "hook\n"), (result.out, result.err))
 
-    def test_its_failure_is_said_and_is_not_the_command_s(self):
+    def test_the_failure_of_a_hook_is_reported_and_does_not_fail_the_run(self):
         result = self.hf("run", "--on-acquire", "exit 3", self.name, "true")
         self.assertCode(0, result)
-        self.assertSays(result, "--on-acquire ended with exit code 3")
+        self.assertSays(result, "the command of --on-acquire ended with exit code 3")
 
-    def test_the_lock_does_not_wait_for_it(self):
+    def test_the_lock_does_not_wait_for_a_hook(self):
         job = self.start("run", "--on-acquire", "exec sleep 300", self.name, "true")
         until(lambda: any("sleep 300" in p.command() for p in job.family()), "the hook")
         until(lambda: self.hf("run", "-n", self.name, "true").code == 0, "the lock to be free")
@@ -67,7 +67,7 @@ class Hooks(kit.Case):
             if "sleep 300" in process.command():
                 process.kill()
 
-    def test_it_runs_by_the_shell_of_the_environment(self):
+    def test_a_hook_runs_in_the_shell_of_the_environment(self):
         self.env["SHELL"] = self.script("shell", '#!/bin/sh\nprintf "%s." mine "$@"\n')
         result = self.hf("run", "--on-acquire", "a  b", self.name, "true")
         self.assertEqual("mine.-c.a  b.", result.err, result)
@@ -89,7 +89,7 @@ class Hooks(kit.Case):
 
 @on("file")
 class SlowHooks(kit.Case):
-    def test_one_that_does_not_end_is_killed(self):
+    def test_a_hook_that_does_not_end_is_killed(self):
         result = self.hf("run", "--on-acquire", "exec sleep 300", self.name, "true")
         self.assertCode(0, result)
         self.assertSays(result, "too long")
@@ -110,7 +110,7 @@ class Events(kit.Case):
     def names(self, events):
         return [event["event"] for event in events]
 
-    def test_the_life_of_a_run(self):
+    def test_the_events_of_a_run(self):
         job, events = self.run_events(self.name, "sh", "-c", "echo $HOLDFAST_FENCE; exit 4")
         self.assertEqual(["acquired", "started", "ended", "released"], self.names(events()))
         acquired, started, ended, released = events()
@@ -136,7 +136,7 @@ class Events(kit.Case):
         self.assertEqual(["waiting", "acquired", "started", "ended", "released"],
                          self.names(events()))
 
-    def test_conflict_and_timeout_are_told_apart(self):
+    def test_conflict_and_timeout_are_distinguished(self):
         self.holder()
         for words, result in ((["-n"], "HF_BUSY"), (["-w", "1", "-E", "5"], "HF_TIMEOUT")):
             job, events = self.run_events(*words, self.name, "true")
@@ -163,7 +163,7 @@ class Events(kit.Case):
         self.assertEqual(["acquired", "started", "lost", "ended"], self.names(events()))
         self.assertTrue(events()[2]["why"])
 
-    def test_what_cannot_be_run(self):
+    def test_a_command_that_cannot_be_run(self):
         _, events = self.run_events(self.name, "/no/such/thing")
         failed = [event for event in events() if event["event"] == "failed"]
         self.assertEqual([69], [event["exit_code"] for event in failed])
@@ -172,7 +172,7 @@ class Events(kit.Case):
         _, events = self.run_events("-S", f"redis://127.0.0.1:{kit.free_port()}", self.name, "true")
         self.assertEqual([("failed", 74)], [(e["event"], e["exit_code"]) for e in events()])
 
-    def test_any_name_gives_a_line_that_can_be_read(self):
+    def test_any_name_gives_a_valid_line(self):
         """And the name can be recovered: by name_hex if it is not UTF-8 or too long as JSON."""
         for name in ("x" * 1024, "\x01" * 1024, "\u20ac" * 300, "\u009b\u202e" * 200,
                      b"\xff" * 1000, b"a\xff", 'a"\\\n'):
@@ -185,7 +185,7 @@ class Events(kit.Case):
                              else event["name"].encode())
                     self.assertEqual(name if isinstance(name, bytes) else name.encode(), found)
 
-    def test_a_wait_for_the_longest_name_is_told(self):
+    def test_a_wait_for_the_longest_name_is_reported(self):
         self.env["HOLDFAST_URL"] += "?label=" + "%1b" * 128
         for name in (b"\xff" * 1024, "\x01" * 1024):
             (self.dir / "events").unlink(missing_ok=True)
@@ -199,7 +199,7 @@ class Events(kit.Case):
         _, events = self.run_events(*words, "\x01" * 500, "true")
         self.assertEqual(64, len(events()[0]["tokens"]))
 
-    def test_a_reader_that_does_not_read_holds_nothing_up(self):
+    def test_a_reader_that_does_not_read_delays_nothing(self):
         reader, writer = os.pipe()
         self.addCleanup(os.close, reader)
         os.set_blocking(writer, False)
@@ -211,9 +211,9 @@ class Events(kit.Case):
         result = self.hf("run", "--json", writer, self.name, "true", pass_fds=[writer])
         os.close(writer)
         self.assertCode(0, result)
-        self.assertSays(result, "nobody reads")
+        self.assertSays(result, "does not read")
 
-    def test_a_reader_that_is_gone_holds_nothing_up(self):
+    def test_a_reader_that_is_gone_delays_nothing(self):
         reader, writer = os.pipe()
         os.close(reader)
         result = self.hf("run", "--json", writer, self.name, "true", pass_fds=[writer])
@@ -224,7 +224,7 @@ class Events(kit.Case):
         job, _ = self.run_events(self.name, "ls", "/proc/self/fd")
         self.assertEqual(["0", "1", "2", "3"], job.out.split())  # and the descriptor of the listing
 
-    def test_it_may_be_the_standard_error(self):
+    def test_events_may_go_to_stderr(self):
         result = self.hf("run", "--json", "2", self.name, "sh", "-c", "echo err >&2",
                          stdin=subprocess.DEVNULL)
         self.assertIn("err\n", result.err)
@@ -242,27 +242,27 @@ class Label(kit.Case):
         job.wait()
         return info["holder"]["label"]
 
-    def test_it_is_the_first_words_of_the_command(self):
+    def test_the_default_label_is_the_first_words_of_the_command(self):
         self.assertEqual("sleep 300", self.label(self.name, "sleep", "300"))
         self.assertEqual("sleep 300", self.label(self.name, "-c", "sleep 300; true"))
         self.assertEqual("", self.label(self.name))
 
-    def test_what_may_be_a_secret_is_left_out(self):
+    def test_the_label_leaves_out_possible_secrets(self):
         self.assertEqual("sh", self.label(self.name, "sh", "-c", "sleep 300; true", "--password"))
         self.assertEqual("env", self.label(self.name, "env", "PASSWORD=x", "sleep", "300"))
         self.assertEqual("", self.label(self.name, "-c", "PASSWORD=x sleep 300"))
 
-    def test_it_is_what_the_URL_says(self):
+    def test_the_URL_sets_the_label(self):
         self.env["HOLDFAST_URL"] += "?label=nightly%20one"
         self.assertEqual("nightly one", self.label(self.name, "sleep", "300"))
 
-    def test_the_option_wins(self):
+    def test_the_option_overrides_the_URL(self):
         self.assertEqual("weekly", self.label("--label", "weekly", self.name, "sleep", "300"))
         self.env["HOLDFAST_URL"] += "?label=nightly&lease=20s"
         self.assertEqual("weekly", self.label("--label=weekly", self.name, "sleep", "300"))
         self.assertEqual("", self.label("--label=", self.name, "sleep", "300"))
 
-    def test_what_is_written_does_not_reach_the_terminal_raw(self):
+    def test_a_written_label_is_escaped_on_the_terminal(self):
         self.holder(None, "--label", "a\x1b[31mb\nc")
         self.assertNotRegex(self.hf("status", self.name).out, r"[\x00-\x09\x0b-\x1f]|\nc")
 
@@ -284,16 +284,16 @@ class Metrics(kit.Case):
                                                 ("acquired_total", "released_total", "held")))
         self.assertEqual([], list(self.dir.glob("metrics.*")))
 
-    def test_they_are_there_while_it_runs(self):
+    def test_metrics_exist_while_the_command_runs(self):
         self.assertCode(0, self.run_it(self.name, "cp", self.dir / "metrics", self.dir / "copy"))
         self.assertIn("holdfast_held 1", (self.dir / "copy").read_text())
 
-    def test_also_without_the_lock(self):
+    def test_metrics_are_written_without_the_lock(self):
         self.holder()
         self.assertCode(1, self.run_it("-n", self.name, "true"))
         self.assertEqual("1", self.read()["holdfast_refused_total"])
 
-    def test_a_file_that_cannot_be_written_is_said(self):
+    def test_a_file_that_cannot_be_written_is_reported(self):
         result = self.hf("run", "--metrics", self.dir / "none" / "m", self.name, "sh", "-c",
                          "exit 3")
         self.assertCode(3, result)

@@ -32,14 +32,14 @@ class Options(kit.Case):
         self.assertFree("name")
         self.assertBusy("Name")
 
-    def test_words_after_the_name_are_the_command_s(self):
+    def test_words_after_the_name_belong_to_the_command(self):
         for words in (["echo", "-n", "--", "-c", "x"], ["--", "echo", "-n", "--", "-c", "x"]):
             with self.subTest(words):
                 result = self.hf("run", self.name, *words)
                 self.assertCode(0, result)
                 self.assertEqual("-- -c x", result.out)
 
-    def test_an_option_after_the_name_is_the_command_s_name(self):
+    def test_an_option_after_the_name_is_taken_as_the_command(self):
         self.assertCode(69, self.hf("run", self.name, "-n", "true"))
         self.assertCode(69, self.hf("run", self.name, "--", "-c", "true"))
         self.assertCode(69, self.hf("run", self.name, "--", "--", "true"))
@@ -64,7 +64,7 @@ class Options(kit.Case):
         del self.env["SHELL"]
         self.assertEqual("/bin/sh\n", self.hf("run", self.name, "-c", "echo $0").out)
 
-    def test_c_takes_the_place_of_a_command(self):
+    def test_c_replaces_the_command(self):
         self.assertCode(64, self.hf("run", self.name, "-c"))
         self.assertCode(64, self.hf("run", self.name, "-c", "true", "more"))
         self.assertCode(64, self.hf("run", "-c", "true", self.name, "true"))
@@ -113,7 +113,7 @@ class Options(kit.Case):
                 self.assertEqual("mine\n", result.out)
                 holder.wait()
 
-    def test_it_waits_for_ever_unless_told(self):
+    def test_the_default_is_to_wait_forever(self):
         holder = self.holder()
         waiter = self.start("run", self.name, "true")
         with self.assertRaises(subprocess.TimeoutExpired):
@@ -121,7 +121,7 @@ class Options(kit.Case):
         holder.signal(signal.SIGTERM)
         self.assertCode(0, waiter.wait())
 
-    def test_times_that_are_none_are_refused(self):
+    def test_invalid_times_are_refused(self):
         for option in ("-w", "--lease", "--grace"):
             for word in ("", "x", "1x", "-1", "-0.5", "1 s", "5d", "s", "ms", ".", "1..2", "1,5",
                          "nan", "inf", "0x10", "1e9999", "99999999999999999999",
@@ -165,7 +165,7 @@ class Options(kit.Case):
                 if code:
                     self.assertSays(result, "grace", "lease")
 
-    def test_grace_is_held_against_the_lease_of_the_URL(self):
+    def test_grace_is_compared_with_the_lease_of_the_URL(self):
         self.env["HOLDFAST_URL"] += "?lease=10s"
         self.assertCode(0, self.hf("run", "--grace", "5", self.name, "true"))
         self.assertCode(64, self.hf("run", "--grace", "6", self.name, "true"))
@@ -192,7 +192,7 @@ class Options(kit.Case):
                 self.assertSays(result, "0", "255")
                 self.assertEqual("", result.out)
 
-    def test_quiet_says_nothing(self):
+    def test_quiet_prints_nothing(self):
         self.holder()
         for words in (["-qn"], ["--quiet", "--nonblock"]):
             self.assertEqual("", self.hf("run", *words, self.name, "true").err)
@@ -205,7 +205,7 @@ class Options(kit.Case):
         self.assertEqual("", result.out)
         self.assertTrue(all(line.startswith("holdfast: ") for line in result.err.splitlines()))
 
-    def test_without_verbose_nothing_is_said(self):
+    def test_without_verbose_nothing_is_printed(self):
         self.assertEqual("", self.hf("run", self.name, "true").err)
 
     def test_a_conflict_names_the_lock(self):
@@ -214,12 +214,12 @@ class Options(kit.Case):
 
     # -- Kinds
 
-    def test_exclusive_is_as_without(self):
+    def test_exclusive_is_the_default(self):
         self.holder()
         for option in ("-x", "--exclusive"):
             self.assertCode(1, self.hf("run", "-n", option, self.name, "true"))
 
-    def test_shared_is_beside_shared_only(self):
+    def test_shared_locks_share_only_with_each_other(self):
         job = self.start("run", "-s", self.name)
         until(lambda: "shared, by 1" in self.hf("status", self.name).out or job.ended(), "the lock")
         self.assertCode(0, self.hf("run", "-n", "--shared", self.name, "true"))
@@ -229,7 +229,7 @@ class Options(kit.Case):
         self.assertCode(0, job.wait())
         self.assertCode(0, self.hf("run", "-n", "-x", self.name, "true"))
 
-    def test_permits_are_as_many_as_said(self):
+    def test_permits_are_granted_up_to_the_capacity(self):
         job = self.start("run", "--permits", "2/3", self.name)
         until(lambda: "2 of 3 permits in use, by 1" in self.hf("status", self.name).out
               or job.ended(),
@@ -241,7 +241,7 @@ class Options(kit.Case):
         job.signal(signal.SIGTERM)
         self.assertCode(0, job.wait())
 
-    def test_permits_that_make_no_sense_are_refused(self):
+    def test_invalid_permits_are_refused(self):
         for permits in ("0", "0/3", "4/3", "x", "1/", "1/3x", "-1", "1/99999999"):
             with self.subTest(permits):
                 result = self.hf("run", "--permits", permits, self.name, "true")
@@ -265,7 +265,7 @@ class Options(kit.Case):
 
     # -- Names
 
-    def test_F50_any_bytes_are_a_name(self):
+    def test_F50_a_name_may_have_any_bytes(self):
         names = ["{", "}", "{}", "}{", "{a}", "a{b}c", "%7B", "a\nb", "\n", " ", "*", "'", '"',
                  "a/b",
                  "/", "..", "../x", ".", "\\", "-", "--", "-n", "--help", "é", b"\xff\xfe",
@@ -278,7 +278,7 @@ class Options(kit.Case):
                 self.assertCode(0, result)
                 self.assertEqual(os.fsencode(name) + b"\0", result.out)
 
-    def test_F50_names_are_locks_of_their_own(self):
+    def test_F50_each_name_is_a_separate_lock(self):
         """All held at once: two names with one lock would be busy."""
         names = ["{", "}", "{}", "a/b", "a%2Fb", "a", "A", "a\n", "..", "%", "%25", "x" * 1000,
                  "x" * 999 + "y"]
@@ -291,14 +291,14 @@ class Options(kit.Case):
         result = self.run_bare(*nest, kit.HOLDFAST, "run", "-n", "a", "true")
         self.assertCode(1, result)
 
-    def test_F50_a_name_that_is_none_is_refused(self):
+    def test_F50_an_invalid_name_is_refused(self):
         for name in ("", "x" * 1025):
             for words in (["run", name, "true"], ["status", name]):
                 result = self.hf(*words)
                 self.assertCode(64, result)
                 self.assertSays(result, "name")
 
-    def test_F50_a_name_does_not_reach_the_terminal_raw(self):
+    def test_F50_a_name_is_escaped_on_the_terminal(self):
         name = "a\nb\x1b[31mc\rd\x07"
         holder = self.holder(name, "--")
         for result in (self.hf("run", "-n", name, "true"),
@@ -329,7 +329,7 @@ class Usage(kit.Case):
                 self.assertIn("holdfast", result.out)
                 self.assertLessEqual(max(map(len, result.out.splitlines())), 80)
 
-    def test_help_of_the_whole_names_the_parts(self):
+    def test_the_general_help_names_the_subcommands(self):
         text = self.hf("--help").out
         for word in ("run", "status", "--help", "--version"):
             self.assertIn(word, text)
@@ -361,7 +361,7 @@ class Usage(kit.Case):
                 self.assertRegex(result.err, r"\Aholdfast: .")
                 self.assertRegex(result.err, "help", "it says where to look")
 
-    def test_a_slip_is_told_what_was_meant(self):
+    def test_a_typo_gets_a_suggestion(self):
         for words, hint in ((["rnu", "x"], r"unknown subcommand rnu \(did you mean run\?\);"),
                             (["sttaus", "x"], r"did you mean status\?\);"),
                             (["help", "brake"], r"did you mean break\?\);"),
@@ -381,7 +381,7 @@ class Usage(kit.Case):
                 self.assertCode(64, result)
                 self.assertSays(result, hint)
 
-    def test_an_error_of_a_word_is_one_line(self):
+    def test_an_error_about_a_word_is_one_line(self):
         self.assertNotIn("\x1b", self.hf("wa\x1b[31mlk").err)
         self.assertNotIn("\x1b", self.hf("run", "--wa\x1b[31mlk").err)
 
@@ -390,7 +390,7 @@ class Usage(kit.Case):
         self.assertCode(0, result)
         self.assertEqual("memory:\n", result.out)
 
-    def test_a_store_that_is_none_is_refused(self):
+    def test_an_invalid_store_is_refused(self):
         for url in ("", "x", "http://localhost", "redis:/x", "redis://host:99999", "file",
                     "redis://localhost?walk=1", "memory:?lease=0s", "memory:?lease=-1s",
                     "memory:?lease=99999999999999999999s", "redis+cluster://a,,b"):

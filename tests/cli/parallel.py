@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cli-parallel: of 1,000 commands on one name, started at once, never two hold the lock together.
+"""cli-parallel: 1,000 commands on one name start at once, and no two hold the lock together.
 
 A gatekeeper holds the lock until all are started, so that all of them contend. A machine that
 cannot run so many (by `ulimit -u` and free memory) gets as many as it can run; the test prints the
@@ -22,7 +22,7 @@ INSIDE = ('echo "begin $$ $HOLDFAST_FENCE" >>"$0"; env true; '
           'echo "end $$ $HOLDFAST_FENCE" >>"$0"')
 
 
-def bearable():
+def possible_count():
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     with open("/proc/meminfo", encoding="ascii") as file:
         free = next(int(line.split()[1]) for line in file
@@ -88,8 +88,8 @@ class Parallel(kit.Case):
         self.assertEqual([], overlaps(lines), "two were inside")
         self.assertEqual([], disorder(lines), "tokens did not grow")
 
-    def test_B08_B13_B28_a_thousand_are_never_two_inside(self):
-        count = bearable()
+    def test_B08_B13_B28_a_thousand_commands_exclude_each_other(self):
+        count = possible_count()
         self.assertGreaterEqual(count, 200, "too small a machine for this test")
         self.check(self.contend(count), count)
         self.assertFree()
@@ -103,33 +103,33 @@ class Parallel(kit.Case):
 class Order(kit.Case):
     """First come, first served. A position in the queue is a kernel lock, which shows the order."""
 
-    def standing(self):
+    def locked_ranges(self):
         """The number of ranges locked in the file: one for the holder and for each waiter."""
         inodes = {str(path.stat().st_ino) for path in (self.shared / "locks").glob("lock.*")
                   if self.name in path.name}
         with open("/proc/locks", encoding="ascii") as file:
             return sum(line.split()[5].split(":")[2] in inodes for line in file if "->" not in line)
 
-    def line_up(self, count):
+    def enqueue(self, count):
         """A holder, and its waiters, one after the other."""
         notes = self.dir / "notes"
         gate = self.holder()
         jobs = []
         for i in range(count):
-            before = self.standing()
+            before = self.locked_ranges()
             jobs.append(self.start("run", self.name, "--", "sh", "-c", f'echo {i} >>"$0"', notes))
-            until(lambda b=before: self.standing() > b, f"number {i} to stand in line")
+            until(lambda b=before: self.locked_ranges() > b, f"waiter {i} to be queued")
         return gate, jobs, notes
 
     def test_B08_in_order_of_arrival(self):
-        gate, jobs, notes = self.line_up(20)
+        gate, jobs, notes = self.enqueue(20)
         gate.signal(signal.SIGTERM)
         for job in jobs:
             self.assertCode(0, job.wait())
         self.assertEqual(list(map(str, range(20))), notes.read_text().split())
 
-    def test_B08_B14_those_who_were_killed_in_line_leave_the_order_to_the_others(self):
-        gate, jobs, notes = self.line_up(9)
+    def test_B08_B14_killed_waiters_do_not_change_the_order(self):
+        gate, jobs, notes = self.enqueue(9)
         for job in jobs[::3]:
             job.signal(signal.SIGKILL)
             job.wait()

@@ -14,34 +14,35 @@ HOST = re.escape(socket.gethostname())
 
 
 class Waits(kit.Case):
-    def in_line(self, count):
+    def await_waiters(self, count):
         until(lambda: json.loads(self.hf("status", "--json", self.name).out)["waiting"] == count,
-              f"{count} in line")
+              f"{count} in the queue")
 
 
 @on("file", "redis")
 class Progress(Waits):
-    def test_it_says_who_is_waited_for_and_goes_when_that_is_over(self):
+    def test_the_line_names_the_holder_and_ends_with_the_wait(self):
         holder = self.holder("x", "--label", "nightly")
         t = Terminal(self)
         t.type("$H run x echo mine")
-        t.see(rf"^waiting \d+ s for {HOST} \(pid {holder.pid}, nightly\), next in line$")
-        first = t.see(r"^waiting (\d+) s for").group(1)
-        t.see(rf"^waiting (?!{first} )\d+ s for")
+        t.see(rf"^waiting for \d+ s; held by pid {holder.pid} on {HOST} \(nightly\); "
+              "first in the queue$")
+        first = t.see(r"^waiting for (\d+) s;").group(1)
+        t.see(rf"^waiting for (?!{first} )\d+ s;")
         self.assertEqual(1, t.screen().count("waiting"))
         holder.signal(signal.SIGTERM)
         self.assertEqual(0, t.prompt())
         self.assertNotIn("waiting", t.screen())
         self.assertRegex(t.screen(), r"(?m)^mine$")
 
-    def test_it_says_how_many_are_ahead(self):
+    def test_the_line_counts_the_waiters_ahead(self):
         self.holder()
         self.waiters(3)
         t = Terminal(self)
         t.type(f"$H run {self.name} true")
-        t.see(r"^waiting .*, 3 ahead$")
+        t.see(r"^waiting .*; 3 ahead in the queue$")
         self.jobs[1].signal(signal.SIGTERM)
-        t.see(r"^waiting .*, 2 ahead$")
+        t.see(r"^waiting .*; 2 ahead in the queue$")
         t.key("C-c")
         self.assertEqual(130, t.prompt())
         self.assertNotIn("waiting", t.screen())
@@ -49,7 +50,7 @@ class Progress(Waits):
 
 @on("file")
 class OnATerminal(Waits):
-    def test_a_wait_that_ends_leaves_its_message_alone(self):
+    def test_the_end_of_a_wait_does_not_erase_its_message(self):
         self.holder()
         t = Terminal(self)
         self.assertEqual(1, t.run(f"$H run -w 1.5 {self.name} true"))
@@ -59,18 +60,18 @@ class OnATerminal(Waits):
         self.holder(None, "--label", "a long label " * 6)
         t = Terminal(self, columns=40)
         t.type(f"$H run {self.name} true")
-        t.see(r"^waiting [1-9]\d* s for")
+        t.see(r"^waiting for [1-9]\d* s;")
         lines = [line for line in t.screen().splitlines() if line.startswith("waiting")]
         self.assertEqual(1, len(lines), t.screen())
         self.assertLess(len(lines[0]), 40)
         t.key("C-c")
         self.assertEqual(130, t.prompt())
 
-    def test_of_several_names_the_one_that_is_held_is_looked_at(self):
+    def test_with_several_names_the_line_is_about_the_held_one(self):
         holder = self.holder("b")
         t = Terminal(self)
         t.type("$H run --also b --also c a true")
-        t.see(rf"^waiting .* for {HOST} \(pid {holder.pid}, sh\)")
+        t.see(rf"^waiting for .* held by pid {holder.pid} on {HOST} \(sh\)")
         t.key("C-c")
         t.prompt()
 
@@ -79,14 +80,14 @@ class OnATerminal(Waits):
         t = Terminal(self)
         t.type(f"$H run {self.name} true &")
         t.prompt()
-        self.in_line(1)
+        self.await_waiters(1)
         time.sleep(1.5)  # wait long enough for a line to appear
         self.assertNotIn("waiting", t.screen())
         holder.signal(signal.SIGTERM)
         t.type("wait")
         t.prompt()
 
-    def test_what_others_chose_does_not_reach_the_terminal_raw(self):
+    def test_text_of_others_is_escaped_on_the_terminal(self):
         self.holder(None, "--label", b"x\x1b[7my\nz\xc2\x9b7m\x9b\xe2\x80\xae")
         code, text = self.in_terminal(80, "run", "-w", "3", self.name, "true")
         self.assertEqual(1, code)
@@ -101,7 +102,7 @@ class Silence(Waits):
     def test_nothing_where_there_is_no_terminal(self):
         holder = self.holder()
         job = self.start("run", self.name, "true")
-        self.in_line(1)
+        self.await_waiters(1)
         time.sleep(1.2)  # longer than the line takes to appear on a terminal
         holder.signal(signal.SIGTERM)
         result = job.wait()
@@ -112,7 +113,7 @@ class Silence(Waits):
         self.holder()
         self.assertEqual((1, ""), self.in_terminal(40, "run", "-q", "-w", "1.2", self.name, "true"))
 
-    def test_nothing_that_a_dumb_terminal_would_show_as_it_is(self):
+    def test_a_dumb_terminal_gets_no_control_sequences(self):
         self.holder()
         code, text = self.in_terminal(40, "run", "-w", "1.2", self.name, "true", TERM="dumb")
         self.assertEqual(1, code)
@@ -126,10 +127,10 @@ class Silence(Waits):
             self.assertIn("waiting ", text)
             self.assertNotRegex(text, r"\x1b\[[0-9;]*m")
 
-    def test_nothing_of_a_wait_that_is_over_at_once(self):
+    def test_a_wait_that_ends_at_once_shows_nothing(self):
         self.assertEqual((0, ""), self.in_terminal(40, "run", self.name, "true"))
 
-    def test_verbose_says_once_who_holds_it(self):
+    def test_verbose_names_the_holder_once(self):
         holder = self.holder(None, "--label", "nightly")
         result = self.hf("run", "--verbose", "-w", "500ms", self.name, "true")
         self.assertCode(1, result)

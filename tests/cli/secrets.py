@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cli-secrets: a secret in a URL is shown nowhere, whatever its place and its source.
+"""cli-secrets: a secret in a URL is never shown, whatever its place and the source of the URL.
 
 The secret is put into each place that a URL has for one. The tests search all output of the command
 and all that others can see of it: the files it creates, and the environment and command line of its
@@ -192,7 +192,7 @@ class Secrets(Planted):
             self.assertCode(0, result)
             self.assertSilent(result)
 
-    def test_F41_it_is_in_nothing_that_a_run_tells_or_shows(self):
+    def test_F41_no_output_of_a_run_shows_it(self):
         for url in self.urls():
             for store, but in self.ways(url):
                 with self.subTest(url=url, store=store):
@@ -204,7 +204,7 @@ class Secrets(Planted):
                 with self.subTest(url=url, store=store):
                     self.check_handles(store, but)
 
-    def test_F41_a_handle_alone_says_what_is_missing(self):
+    def test_F41_a_handle_alone_has_no_password(self):
         for url in self.urls()[:1]:
             handle = self.dir / "handle"
             self.assertCode(0,
@@ -219,7 +219,7 @@ class Secrets(Planted):
             self.assertCode(0, self.hf("extend", handle))
             self.assertCode(0, self.hf("release", handle))
 
-    def test_F41_a_handle_of_before_loses_its_secret_when_it_is_written(self):
+    def test_F41_a_handle_of_an_older_version_loses_its_secret(self):
         url, handle = self.urls()[0], self.dir / "handle"
         self.assertCode(0,
                         self.hf("acquire", "-S", url, "-o", handle, "--no-renew", "--lease", "5m",
@@ -230,7 +230,7 @@ class Secrets(Planted):
         self.assertHidden("the handle", handle.read_bytes())
         self.assertCode(0, self.hf("release", "-S", url, handle))
 
-    def test_F41_it_is_hidden_while_a_helper_is_told_to_end(self):
+    def test_F41_it_is_hidden_while_a_helper_is_ended(self):
         """release needs no store for a helper, but still hides the secret in its command line."""
         url, handle = self.urls()[0], self.dir / "handle"
         self.assertCode(0,
@@ -240,7 +240,7 @@ class Secrets(Planted):
         helper.kill(signal.SIGSTOP)
         until(lambda: helper.stopped, "the helper to stop")
         job = self.start("release", "-S", url, handle)
-        until(lambda: self.has_pidfd(job) or job.ended(), "it to turn to the helper")
+        until(lambda: self.has_pidfd(job) or job.ended(), "it to open the helper's pidfd")
         self.assertProcessesHide([job.process])
         helper.kill(signal.SIGCONT)
         self.assertCode(0, job.wait())
@@ -271,7 +271,7 @@ class Secrets(Planted):
         job.wait()
         self.assertHidden("the screen", text)
 
-    def test_F41_it_is_not_in_what_is_said_of_a_loss(self):
+    def test_F41_no_report_of_a_loss_shows_it(self):
         server = kit.Redis(tempfile.mkdtemp(dir=self.shared), port=kit.free_port(), password=SECRET)
         self.addCleanup(server.stop)
         job = self.start("run", "-S", f"redis://:{SECRET}@127.0.0.1:{server.port}", "--verbose",
@@ -319,7 +319,7 @@ class Mistakes(Planted):
                         self.assertSilent(result)
                     self.assertNoFileHasIt(*but)
 
-    def test_F41_no_server_has_it_quoted(self):
+    def test_F41_no_failed_connection_shows_it(self):
         """A login that is refused, a server that is away, and one that echoes its input."""
         many, away = f"127.0.0.1:{self.sentinel.port}/mymaster", kit.free_port()
         echo = self.echo()
@@ -360,7 +360,7 @@ class Mistakes(Planted):
         threading.Thread(target=serve, daemon=True).start()
         return listener.getsockname()[1]
 
-    def test_F41_nor_where_a_URL_is_no_use(self):
+    def test_F41_a_misplaced_URL_does_not_show_it(self):
         """A URL that was meant for -S, but is in another place."""
         url = f"redis://:{SECRET}@h"
         for words in (["status", "x", url], ["list", "x", url], ["release", "x", url],

@@ -25,9 +25,10 @@ class Signals(kit.Case):
         lines = [line.split() for line in path.read_text().splitlines()]
         return [(who, int(pid), what) for who, pid, _, what, _ in lines]
 
-    def test_signals_reach_the_whole_group_and_the_wrapper_waits_on(self):
+    def test_signals_reach_the_whole_group_and_the_wrapper_still_waits(self):
         names = [number.name for number in FORWARDED]
-        job = self.start("run", self.name, "--", *self.child("heard", self.dir / "notes", *names))
+        child = self.child("note_signals", self.dir / "notes", *names)
+        job = self.start("run", self.name, "--", *child)
         until(lambda: len(self.notes()) == 2, "both to be ready")
         for number in FORWARDED:
             with self.subTest(number.name):
@@ -39,10 +40,10 @@ class Signals(kit.Case):
         result = job.wait()
         self.assertCode(7, result)
         self.assertEqual("", result.err)
-        # Each reached each of them once.
+        # Each signal reached each process once.
         self.assertEqual(2 * len(FORWARDED) + 2, len(self.notes()))
 
-    def test_a_child_that_dies_of_it_gives_its_number(self):
+    def test_the_exit_code_shows_the_signal_that_killed_the_child(self):
         for number in FORWARDED:
             with self.subTest(number.name):
                 job = self.start("run", self.name, "sh", "-c", "echo in; exec sleep 300",
@@ -52,7 +53,7 @@ class Signals(kit.Case):
                 self.assertCode(128 + number, job.wait())
                 self.assertFree()
 
-    def test_a_child_that_ignores_it_is_waited_for(self):
+    def test_the_wrapper_waits_for_a_child_that_ignores_the_signal(self):
         job = self.start("run", self.name, "sh", "-c",
                          "trap '' TERM INT; echo in; "
                          "while [ ! -e gate ]; do sleep 0.02; done; exit 6",
@@ -75,7 +76,7 @@ class Signals(kit.Case):
         (self.dir / "gate").touch()
         self.assertCode(6, job.wait())
 
-    def test_B07_one_that_waits_dies_of_the_signal(self):
+    def test_B07_a_waiter_dies_of_the_signal(self):
         holder = self.holder()
         for number in FORWARDED:
             with self.subTest(number.name):
@@ -99,7 +100,7 @@ class Signals(kit.Case):
             return int(line.split()[1], 16) & wanted and job.process.state == "S"
         until(caught, "the waiter to wait")
 
-    def test_B20_the_queue_goes_on_without_those_who_died(self):
+    def test_B20_the_queue_continues_without_dead_waiters(self):
         holder = self.holder()
         waiters = [self.start("run", self.name, "echo", "mine") for _ in range(4)]
         for waiter in waiters:
@@ -112,7 +113,7 @@ class Signals(kit.Case):
         self.assertCode(0, result)
         self.assertEqual("mine\n", result.out)
 
-    def test_what_was_ignored_from_the_start_stays_so(self):
+    def test_signals_ignored_from_the_start_stay_ignored(self):
         """nohup: a SIGHUP ends neither the wait nor the command."""
         def nohup():
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -142,7 +143,7 @@ class Signals(kit.Case):
             self.assertEqual([], [p for p in kit.strays() if p.runs])
         self.assertFree()
 
-    def test_a_child_that_stops_stops_the_wrapper_and_goes_on_with_it(self):
+    def test_a_child_that_stops_stops_the_wrapper_and_continues_with_it(self):
         job = self.start("run", self.name, "sh", "-c", "echo in; kill -STOP $$; echo on; exit 8",
                          **kit.AS_A_JOB)
         until(lambda: job.process.stopped, "the wrapper to stop")
@@ -165,8 +166,8 @@ class Signals(kit.Case):
             job.signal(signal.SIGCONT)
         self.assertCode(8, job.wait())
 
-    def test_a_stopped_wrapper_goes_on_where_it_was(self):
-        """SIGSTOP and SIGCONT from outside; on the file store for any time."""
+    def test_a_stopped_wrapper_continues_where_it_was(self):
+        """SIGSTOP and SIGCONT from outside; on the file store the stop may last any time."""
         job = self.start("run", self.name, "sh", "-c",
                          "echo in; while [ ! -e gate ]; do sleep 0.02; done; exit 6", cwd=self.dir)
         until(lambda: job.out, "the child to run")
@@ -178,7 +179,7 @@ class Signals(kit.Case):
         job.signal(signal.SIGCONT)
         self.assertCode(6, job.wait())
 
-    def test_a_child_stopped_where_there_is_no_shell(self):
+    def test_a_child_is_stopped_without_a_shell(self):
         """A child that is stopped alone is continued alone; the wrapper keeps the lock."""
         job = self.start("run", "--lease", "1500ms", self.name, "sh", "-c",
                          "echo in; while [ ! -e gate ]; do sleep 0.02; done; exit 6", cwd=self.dir)
@@ -194,8 +195,8 @@ class Signals(kit.Case):
         child.kill(signal.SIGCONT)
         self.assertCode(6, job.wait())
 
-    def test_SIGTSTP_where_there_is_no_shell_stops_nothing_for_ever(self):
-        """Without a wrapper the kernel ignores it in such a group."""
+    def test_SIGTSTP_without_a_shell_stops_nothing_forever(self):
+        """Without a wrapper the kernel ignores SIGTSTP in such a process group."""
         result = self.hf("run", self.name, "sh", "-c", "kill -TSTP $$; exit 8", seconds=10)
         self.assertCode(8, result)
 
@@ -216,7 +217,7 @@ class Signals(kit.Case):
         job.signal(signal.SIGCONT)
         self.assertCode(128 + signal.SIGTERM, job.wait())
 
-    def test_SIGTERM_comes_before_the_child_goes_on(self):
+    def test_SIGTERM_comes_before_the_child_continues(self):
         """Otherwise a child that stops again at once, like a terminal reader, never ends."""
         for _ in range(10):
             job = self.start("run", self.name, "sh", "-c", "while :; do kill -STOP $$; done",

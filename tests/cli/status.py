@@ -34,7 +34,7 @@ class Status(kit.Case):
         self.assertRegex(result.out, r"\d\d:\d\d:\d\d")
         self.assertRegex(result.out, r"\bago\b")
 
-    def test_B27_it_tells_the_remaining_time(self):
+    def test_B27_the_remaining_time_is_shown(self):
         self.holder(None, "--lease", "60")
         line = self.lines(self.hf("status", self.name))["remaining"]
         self.assertRegex(line, r"\b(4\d|5\d|60) ?s|\b1 ?min")
@@ -64,7 +64,7 @@ class Status(kit.Case):
         holder.wait()
         self.assertCode(1, self.hf("status", self.name))
 
-    def test_B27_looking_changes_nothing(self):
+    def test_B27_inspecting_changes_nothing(self):
         holder = self.holder()
         for _ in range(5):
             self.assertCode(0, self.hf("status", self.name))
@@ -76,7 +76,7 @@ class Status(kit.Case):
         self.holder()
         self.assertIn("nightly report", self.hf("status", self.name).out)
 
-    def test_what_the_holder_calls_itself_does_not_reach_the_terminal_raw(self):
+    def test_a_label_is_escaped_on_the_terminal(self):
         evil = self.dir / "e\x1b[31m\nvil"
         evil.symlink_to(kit.HOLDFAST)
         self.env["HOLDFAST_URL"] += "?label=a%1b%5b31mb%0ac"
@@ -100,7 +100,7 @@ class Status(kit.Case):
         self.assertNotRegex(data.decode(),
                             "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
-    def test_F50_no_byte_of_others_commands_the_terminal(self):
+    def test_F50_no_byte_of_others_controls_the_terminal(self):
         url = self.env["HOLDFAST_URL"]
         for foreign in self.FOREIGN:
             with self.subTest(foreign):
@@ -139,7 +139,7 @@ class Status(kit.Case):
             still = re.compile(r"^(since|remaining).*$", re.M | re.I)
             self.assertEqual(still.sub("", plain.out).split(), still.sub("", text).split())
 
-    def test_words_that_do_not_fit_go_on_in_the_second_column(self):
+    def test_words_that_do_not_fit_continue_in_the_second_column(self):
         self.env["HOLDFAST_URL"] += "?label=" + "%20".join(["report"] * 12)
         self.holder()
         _, text = self.in_terminal(40, "status", self.name)
@@ -150,7 +150,7 @@ class Status(kit.Case):
         for line in lines:
             self.assertTrue(len(line) <= max(40, 11 + longest), line)
 
-    def test_all_who_wait_are_named_in_order(self):
+    def test_all_waiters_are_named_in_order(self):
         self.holder()
         self.waiters(12)
         pids = [str(job.pid) for job in self.jobs[1:]]
@@ -191,7 +191,7 @@ class Status(kit.Case):
         self.assertEqual('a"b\\c\x01\u00e4\ufffd', found["name"])
         self.assertEqual(name, bytes.fromhex(found["name_hex"]))
 
-    def test_json_tells_names_apart_that_are_not_UTF_8(self):
+    def test_json_distinguishes_names_that_are_not_UTF_8(self):
         names = [b"a\xff", b"a\xfe", b"a\xc3", b"\xed\xa0\x80", b"\xff" * 1024]
         found = [json.loads(self.hf("status", "--json", name).out) for name in names]
         self.assertEqual(found[0]["name"], found[1]["name"])
@@ -210,7 +210,7 @@ class Status(kit.Case):
         self.assertRegex(text, r"(?m)^state +2 of 5 permits in use, by 1$")
         self.assertRegex(text, r"(?m)^kind +permits$")
 
-    def test_a_closed_pipe_is_no_trouble(self):
+    def test_a_closed_pipe_is_not_an_error(self):
         self.holder()
         result = self.run_bare("bash", "-c", '"$0" status "$1" | true; echo "${PIPESTATUS[0]}"',
                                kit.HOLDFAST, self.name)
@@ -255,10 +255,10 @@ class InFiles(kit.Case):
     def test_a_holder_that_is_stopped_is_seen(self):
         holder = self.holder(None, "--lease", "500ms")
         holder.signal(signal.SIGSTOP)
-        until(lambda: "the holder does not run" in self.hf("status", self.name).out,
+        until(lambda: "the holder is not running" in self.hf("status", self.name).out,
               "the end of its lease")
 
-    def test_free_with_others_in_line(self):
+    def test_free_with_others_in_the_queue(self):
         holder = self.holder()
         self.waiters(1)
         self.jobs[1].signal(signal.SIGSTOP)

@@ -106,7 +106,7 @@ class StoreChoice(kit.Case):
             self.assertEqual(["77", "free"], sorted(result.out.split()))
             self.assertRegex(result.err, "(?i)/run/lock/holdfast-12346.*read-only")
 
-    def test_a_default_directory_that_cannot_be_used_is_refused_with_the_way_out(self):
+    def test_an_unusable_default_directory_is_refused_with_advice(self):
         for spoil, why in ((self.READ_ONLY, "Read-only"),
                            ("chmod 755 /run/lock", "Permission denied"),
                            ("mount -t tmpfs tmpfs /run", "missing"),
@@ -123,13 +123,13 @@ class StoreChoice(kit.Case):
                            "export HOLDFAST_URL=file:///var/tmp/mine")
                 self.assertCode(0, self.in_places(f"{spoil}\n{way_out}\nexec $hf run -n $1 true"))
 
-    def test_files_are_read_only_when_needed(self):
+    def test_no_file_is_read_unless_needed(self):
         self.write("nonsense")
         self.assertEqual(MINE, self.chosen("-S", MINE))
         self.env["HOLDFAST_URL"] = MINE
         self.assertEqual(MINE, self.chosen())
 
-    def test_without_HOME_the_home_of_the_user_is_meant(self):
+    def test_without_HOME_the_home_of_the_user_is_used(self):
         self.write("nonsense")
         del self.env["HOME"]
         result = self.hf("run", self.unique(), "true")
@@ -150,7 +150,7 @@ class StoreChoice(kit.Case):
             self.write("store = memory:config\n", mode)
             self.assertEqual("memory:config", self.chosen())
 
-    def test_a_file_without_a_store_leaves_it_to_the_next(self):
+    def test_after_a_file_without_a_store_the_next_one_is_used(self):
         if os.path.exists("/etc/holdfast.conf"):
             return  # a configuration of this machine that is used
         for text in ("", "# nothing\n"):
@@ -165,13 +165,13 @@ class StoreChoice(kit.Case):
 
     # -- Files that are refused
 
-    def test_one_that_others_may_write_is_refused(self):
+    def test_a_file_that_others_may_write_is_refused(self):
         for mode in (0o666, 0o664, 0o620, 0o602, 0o777):
             with self.subTest(oct(mode)):
                 self.write("store = memory:config\n", mode)
                 self.refused(str(self.config))
 
-    def test_one_of_another_user_is_refused(self):
+    def test_a_file_of_another_user_is_refused(self):
         self.write("store = memory:config\n", 0o644)
         if os.geteuid() != 0:
             return  # only root can give a file away
@@ -188,14 +188,14 @@ class StoreChoice(kit.Case):
                 self.write(text)
                 self.refused(rf"{self.config}(:|.*\bline ){line}\b")
 
-    def test_what_is_no_text_is_an_error_with_its_file(self):
+    def test_a_file_that_is_not_text_is_an_error_with_its_name(self):
         for text in (b"\xff\xfes\0t\0", b"store = memory:x\0y\n", "x" * 100000,
                      "store = memory:" + "x" * 100000):
             with self.subTest(text[:40]):
                 self.write(text)
                 self.refused(str(self.config))
 
-    def test_an_error_in_a_file_does_not_tell_what_is_secret(self):
+    def test_an_error_in_a_file_does_not_show_a_secret(self):
         for text in ("stor = redis://u:s3kr1t@host\n", "redis://u:s3kr1t@host\n",
                      "store redis://u:s3kr1t@host\n", "store = redis://u:s3kr1t@host:port\n",
                      "store = redis://u:s3kr1t@host trailing\n",
@@ -211,7 +211,7 @@ class StoreChoice(kit.Case):
             self.write(f"store = {url}\n")
             self.refused()
 
-    def test_one_that_is_no_file_is_refused_and_not_waited_for(self):
+    def test_a_path_that_is_not_a_file_is_refused_without_waiting(self):
         os.mkfifo(self.config, 0o600)
         self.refused(str(self.config))
         self.config.unlink()
@@ -221,11 +221,11 @@ class StoreChoice(kit.Case):
         self.config.symlink_to("/dev/zero")
         self.refused(str(self.config))
 
-    def test_one_that_cannot_be_read_is_an_error(self):
+    def test_a_file_that_cannot_be_read_is_an_error(self):
         self.config.symlink_to(self.config)  # a loop: not even root can read it
         self.refused(str(self.config))
 
-    def test_a_config_that_is_a_file_where_a_folder_should_be(self):
+    def test_a_file_in_place_of_the_config_folder(self):
         """~/.config is a file: treated as if the configuration were missing."""
         self.config.parent.rmdir()
         self.config.parent.write_text("a file\n")

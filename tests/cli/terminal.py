@@ -125,7 +125,7 @@ class InATerminal(WithTerminal):
         t.prompt()
         self.assertEqual(self.t.bash.pid, self.foreground())
 
-    def test_the_terminal_is_the_child_s_from_its_first_moment(self):
+    def test_the_child_has_the_terminal_from_its_start(self):
         """A child that reads the terminal at once is not stopped."""
         for _ in range(10):
             self.assertEqual(0, self.t.run("$H run x sh -c 'stty -echo; stty echo'", 5))
@@ -138,7 +138,7 @@ class InATerminal(WithTerminal):
         self.assertEqual(130, t.prompt())
         self.assertEqual(0, t.run("$H run -n x true"))
 
-    def test_ctrl_c_is_the_child_s_to_handle(self):
+    def test_the_child_can_handle_ctrl_c(self):
         t = self.t
         t.type("""$H run x bash -c 'trap "echo caught; exit 9" INT; echo in; sleep 300'""")
         t.see("^in$")
@@ -191,7 +191,7 @@ class InATerminal(WithTerminal):
         self.assertEqual(130, t.prompt())
 
     def until_foreground_is_a_child(self):
-        """Input before that may meet the terminal settings of bash, where Enter differs."""
+        """Before that, the terminal may still have the settings of bash, where Enter differs."""
         until(lambda: self.foreground() in [p.pid for p in kit.family(self.t.bash.pid)]
               and Process(self.foreground()).command().startswith(("sh", "sleep", "cat", "bash")),
               "the child's group to have the terminal")
@@ -264,7 +264,7 @@ class InATerminal(WithTerminal):
         self.t.run("$H run x true")
         self.assertEqual(before, self.settings())
 
-    def test_settings_that_a_command_leaves_are_as_without_a_wrapper(self):
+    def test_settings_that_a_command_changes_stay_as_without_a_wrapper(self):
         found = []
         for wrapper in ("", "$H run x "):
             self.t.run("stty sane")
@@ -334,7 +334,7 @@ class InATerminal(WithTerminal):
         t.key("C-c")
         self.assertEqual(130, t.prompt())
 
-    def test_a_pager_behind_it_has_the_terminal(self):
+    def test_a_pager_after_it_has_the_terminal(self):
         t = self.t
         t.type("$H run x seq 200 | more")
         t.see(r"--More--")

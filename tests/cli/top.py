@@ -31,13 +31,13 @@ class Top(kit.Case):
         """Starts top in a terminal and waits until it has drawn."""
         t = self.t or self.terminal()
         t.type(" ".join(["$H top", "--interval 100ms", *words]))
-        t.see(r"^\d+ locks?, \d+ waiting, by ")
+        t.see(r"^\d+ locks?, \d+ waiting, sorted by ")
         return t
 
     def row(self, name, pattern=""):
         return rf"(?m)^{re.escape(name)} +{pattern}"
 
-    def wait_in_line(self, name, count):
+    def start_waiters(self, name, count):
         """Starts this many waiters, in order."""
         waiting = []
         for i in range(count):
@@ -64,15 +64,15 @@ class Top(kit.Case):
 
 @on("file", "redis")
 class OnTheScreen(Top):
-    def test_locks_that_are_waited_for_come_first(self):
+    def test_locks_with_waiters_come_first(self):
         self.holder("aside")
         self.holder("busy")
-        self.wait_in_line("busy", 3)
+        self.start_waiters("busy", 3)
         t = self.top()
-        t.see(r"^2 locks, 3 waiting, by waiting$")
+        t.see(r"^2 locks, 3 waiting, sorted by waiting$")
         t.see(r"^NAME .*\nbusy +held +holdfast, pid \d+ on .* 3 *\naside +held .* 0 *$")
 
-    def test_a_real_fight(self):
+    def test_clients_that_compete(self):
         """Four clients compete for one lock: the hand-overs are shown."""
         loop = 'until [ -e stop ]; do "$0" run -q fought -- true; done'
         for _ in range(4):
@@ -85,9 +85,9 @@ class OnTheScreen(Top):
         (self.dir / "stop").touch()
         t.see(r"^1 lock, 0 waiting")
 
-    def test_looking_into_one(self):
+    def test_the_details_of_one_lock(self):
         holder = self.holder("busy")
-        waiting = self.wait_in_line("busy", 3)
+        waiting = self.start_waiters("busy", 3)
         t = self.top()
         t.see(self.row("busy"))
         t.key("Enter")
@@ -108,17 +108,17 @@ class OnTheScreen(Top):
         t.key("r")
         t.see(r"^gamma-ray .*\nbeta .*\nalpha ")
         t.key("s")
-        t.see(r"by waiting, reversed$")
+        t.see(r"sorted by waiting, reversed$")
         t.key("r", "/")
         t.tmux("send-keys", "-l", "ET")
         t.see(r"^/ET_")
         t.see(r"^NAME .*\nbeta .*\n *$")
         t.key("Enter", "Escape")
-        t.see(r"^3 locks, 0 waiting, by waiting$")
+        t.see(r"^3 locks, 0 waiting, sorted by waiting$")
         t.key("q")
         self.assertLeft(0)
 
-    def test_the_chosen_one_stays_chosen(self):
+    def test_the_selected_lock_stays_selected(self):
         for name in ("alpha", "beta", "gamma"):
             self.holder(name)
         t = self.top("--sort name")
@@ -139,9 +139,9 @@ class OnTheScreen(Top):
         self.holder("nightly")
         self.top("night").see(r"^No lock in use matches the pattern\.$")
 
-    def test_another_size(self):
+    def test_the_terminal_changes_its_size(self):
         self.holder("busy")
-        self.wait_in_line("busy", 1)
+        self.start_waiters("busy", 1)
         t = self.top()
         t.see(r"^NAME +STATE +HOLDER +HELD +WAITING +HANDED/S$")
         t.tmux("resize-window", "-x", "40", "-y", "6")
@@ -156,7 +156,7 @@ class OnTheScreen(Top):
         t.key("q")
         self.assertLeft(0)
 
-    def test_more_than_fit(self):
+    def test_more_locks_than_lines(self):
         for i in range(30):
             self.start("run", f"lock-{i:02}")
         until(lambda: len(self.hf("list").out.splitlines()) == 30, "all to be held")
@@ -174,7 +174,7 @@ class OnTheScreen(Top):
         t.see(", paused$")
         self.holder("second")
         t.key("s")
-        t.see(r"^1 lock, 0 waiting, by held, paused$")
+        t.see(r"^1 lock, 0 waiting, sorted by held, paused$")
         t.key("Space")
         t.see(r"^2 locks, ")
 
@@ -185,7 +185,7 @@ class OnTheScreen(Top):
         t.key("?")
         t.see(r"^No lock is in use\.$")
 
-    def test_names_of_others_do_not_reach_the_terminal_raw(self):
+    def test_names_of_others_are_escaped_on_the_terminal(self):
         self.holder("e\x1b[31mvil\u009b7m\x07")
         t = self.top()
         t.see(r"^e \[31mvil 7m +held")
@@ -245,11 +245,11 @@ class InTrouble(Top):
         t.see(r"^Enter +show its holder")
         t.key("?")
         self.redis.start()
-        t.see(r"^0 locks, 0 waiting, by waiting$")
+        t.see(r"^0 locks, 0 waiting, sorted by waiting$")
         t.key("q")
         self.assertLeft(0)
 
-    def test_a_store_that_hangs_does_not_keep_us(self):
+    def test_a_store_that_hangs_does_not_delay_the_exit(self):
         self.own_redis()
         t = self.top()
         self.redis.freeze()
@@ -297,7 +297,7 @@ class InTrouble(Top):
     def colours(self, **env):
         self.own_redis()
         self.holder("busy")
-        self.wait_in_line("busy", 1)
+        self.start_waiters("busy", 1)
         self.terminal(**env)
         t = self.top()
         t.see(self.row("busy"))

@@ -16,12 +16,12 @@ class Wait(kit.Case):
     def test_it_waits_for_the_release(self):
         holder = self.holder()
         job = self.start("wait", "--verbose", self.name)
-        kit.until(lambda: "is held by" in job.err, "it to look")
+        kit.until(lambda: "is held by" in job.err, "it to inspect the lock")
         self.assertFalse(job.ended())
         holder.signal(signal.SIGTERM)
         self.assertCode(0, job.wait())
 
-    def test_it_takes_nothing(self):
+    def test_it_acquires_nothing(self):
         self.assertCode(0, self.hf("wait", self.name))
         self.assertCode(1, self.hf("status", self.name))
         self.assertFree()
@@ -40,13 +40,13 @@ class Wait(kit.Case):
         name = "it's a lock; $x"
         self.holder(name)
         result = self.hf("wait", "-w", "0", name)
-        command = result.err.strip().split("who holds it: ")[1].replace("holdfast", kit.HOLDFAST, 1)
+        command = result.err.strip().split(", run: ")[1].replace("holdfast", kit.HOLDFAST, 1)
         del self.env["HOLDFAST_URL"]
         shown = self.run_bare("sh", "-c", command)
         self.assertCode(0, shown)
         self.assertIn(name, shown.out)
 
-    def test_a_holder_that_is_killed_is_waited_for_no_longer_than_its_lease(self):
+    def test_a_killed_holder_delays_the_wait_by_its_lease_at_most(self):
         holder = self.holder(None, "--lease", "1s")
         guard = holder.guard()
         holder.kill()
@@ -56,7 +56,7 @@ class Wait(kit.Case):
     def test_a_signal_ends_it(self):
         self.holder()
         job = self.start("wait", "--verbose", self.name)
-        kit.until(lambda: "is held by" in job.err, "it to look")
+        kit.until(lambda: "is held by" in job.err, "it to inspect the lock")
         job.signal(signal.SIGTERM)
         self.assertCode(-signal.SIGTERM, job.wait())
 
@@ -69,11 +69,11 @@ class Wait(kit.Case):
 
 @on("redis")
 class Outage(kit.Case):
-    def test_an_outage_is_ridden_out(self):
+    def test_the_wait_survives_an_outage(self):
         self.own_redis()
         self.holder()
         job = self.start("wait", "--verbose", self.name)
-        kit.until(lambda: "is held by" in job.err, "it to look")
+        kit.until(lambda: "is held by" in job.err, "it to inspect the lock")
         self.redis.stop()
         self.redis.start()  # it has lost all data
         self.assertCode(0, job.wait())

@@ -80,7 +80,7 @@ static void F31_a_hold_survives_a_failover_that_kept_it(void **state) {
     revive_node(from);
 }
 
-static void F31_a_hold_that_a_failover_lost_is_told_at_once(void **state) {
+static void F31_a_hold_that_a_failover_lost_is_reported_at_once(void **state) {
     (void)state;
     int from = some_primary(), replica = t_cluster_replica(cluster, from);
     const char *name = kit_name(from);
@@ -96,7 +96,7 @@ static void F31_a_hold_that_a_failover_lost_is_told_at_once(void **state) {
 }
 
 /* The new primary does not know of the release. */
-static void F38_a_release_that_a_failover_forgot_is_repeated(void **state) {
+static void F38_a_release_that_a_failover_lost_is_repeated(void **state) {
     (void)state;
     int from = some_primary(), replica = t_cluster_replica(cluster, from);
     const char *name = kit_name(from);
@@ -112,7 +112,7 @@ static void F38_a_release_that_a_failover_forgot_is_repeated(void **state) {
     revive_node(from);
 }
 
-/* It was back before anybody noticed. */
+/* The primary was back before any client noticed. */
 static void F22_a_primary_back_without_data_is_noticed(void **state) {
     (void)state;
     int node = some_primary();
@@ -129,7 +129,7 @@ static void F22_a_primary_back_without_data_is_noticed(void **state) {
 
 /* ---- Waits ----------------------------------------------------------------------------------- */
 
-static void F31_who_waits_is_served_by_the_successor(void **state) {
+static void F31_a_waiter_is_served_by_the_new_primary(void **state) {
     (void)state;
     int from = some_primary(), replica = t_cluster_replica(cluster, from);
     const char *name = kit_name(from);
@@ -149,7 +149,7 @@ static void F31_who_waits_is_served_by_the_successor(void **state) {
 }
 
 /* The primary is stopped and has a successor. The client finds it before the command timeout. */
-static void F31_a_primary_that_does_not_answer_is_left_for_its_successor(void **state) {
+static void F31_a_primary_that_does_not_answer_is_left_for_the_new_one(void **state) {
     (void)state;
     int from = some_primary(), replica = t_cluster_replica(cluster, from);
     const char *name = kit_name(from);
@@ -169,7 +169,7 @@ static void F31_a_primary_that_does_not_answer_is_left_for_its_successor(void **
 
 /* One slot has no owner, so its node reports that the cluster is down. Other slots are not
    affected. */
-static void F34_a_cluster_that_is_down_is_said_so_in_time(void **state) {
+static void F34_a_cluster_that_is_down_is_reported_in_time(void **state) {
     (void)state;
     int node = some_primary(), another = node;
     for (int i = 0; i < T_SLOTS && another == node; i += 100) another = t_cluster_owner(cluster, i);
@@ -201,7 +201,7 @@ static void F34_a_cluster_that_is_down_is_said_so_in_time(void **state) {
 
 enum { ACQUISITIONS = 90, INSIDE_MS = 5 };
 
-static void F32_primaries_fail_in_mid_contention(void **state) {
+static void F32_primaries_fail_during_contention(void **state) {
     static cluster_crowd c;
     (void)state;
     crowd_start(&c, "outage=90s&replicas=1", NULL, ACQUISITIONS, INSIDE_MS);
@@ -210,8 +210,8 @@ static void F32_primaries_fail_in_mid_contention(void **state) {
     kill_primary(killed);
     t_redis_restart(node_at(killed)); /* its successor needs a replica that confirms */
     crowd_await(&c, ACQUISITIONS / 2, T_CLUSTER_MS);
-    int asked = t_cluster_replica(cluster, owner_of(c.locks[1].name));
-    freeReplyObject(t_redis_cmd(node_at(asked), "CLUSTER FAILOVER")); /* an orderly failover */
+    int promoted = t_cluster_replica(cluster, owner_of(c.locks[1].name));
+    freeReplyObject(t_redis_cmd(node_at(promoted), "CLUSTER FAILOVER")); /* an orderly failover */
     crowd_end(&c, T_CLUSTER_MS);
     t_cluster_settled(cluster);
 }
@@ -221,13 +221,13 @@ int main(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(F31_a_hold_survives_a_failover_that_kept_it),
-        cmocka_unit_test(F31_a_hold_that_a_failover_lost_is_told_at_once),
-        cmocka_unit_test(F38_a_release_that_a_failover_forgot_is_repeated),
+        cmocka_unit_test(F31_a_hold_that_a_failover_lost_is_reported_at_once),
+        cmocka_unit_test(F38_a_release_that_a_failover_lost_is_repeated),
         cmocka_unit_test(F22_a_primary_back_without_data_is_noticed),
-        cmocka_unit_test(F31_who_waits_is_served_by_the_successor),
-        cmocka_unit_test(F31_a_primary_that_does_not_answer_is_left_for_its_successor),
-        cmocka_unit_test(F34_a_cluster_that_is_down_is_said_so_in_time),
-        cmocka_unit_test(F32_primaries_fail_in_mid_contention),
+        cmocka_unit_test(F31_a_waiter_is_served_by_the_new_primary),
+        cmocka_unit_test(F31_a_primary_that_does_not_answer_is_left_for_the_new_one),
+        cmocka_unit_test(F34_a_cluster_that_is_down_is_reported_in_time),
+        cmocka_unit_test(F32_primaries_fail_during_contention),
     };
     return cmocka_run_group_tests(tests, kit_start, kit_end);
 }

@@ -89,7 +89,7 @@ static void acquire_and_release(void *arg) {
     T_WAIT_UNTIL(token_of("n") == 0, WATCHDOG_MS);
 }
 
-/* It is queued and subscribed, and gives up. */
+/* A waiter is queued and subscribed, and gives up. */
 static void wait_in_queue(void *arg) {
     (void)arg;
     hf_client *client = try_open();

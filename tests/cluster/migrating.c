@@ -121,7 +121,7 @@ static void both_are_served(cluster_wait *one, cluster_wait *two, uint64_t token
 }
 
 /* The same command puts the next acquire of the same client at the end of the queue. */
-static void F37_a_release_with_a_successor_hands_over_after_the_slot_has_arrived(void **state) {
+static void F37_a_release_with_a_next_acquire_hands_over_after_the_slot_has_arrived(void **state) {
     static const uint32_t kinds[] = {HF_MUTEX, HF_WRITE};
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
@@ -183,7 +183,7 @@ static bool queued_at_target(const migration *s) {
 }
 
 /* The call ends immediately. Its queue position is removed later, when the slot has arrived. */
-static void F37_a_waiter_leaves_the_line_after_the_slot_has_arrived(void **state) {
+static void F37_a_waiter_leaves_the_queue_after_the_slot_has_arrived(void **state) {
     (void)state;
     migration s;
     begin_migration(&s);
@@ -364,10 +364,10 @@ int main(int argc, char **argv) {
     if (argc > 2) moves = atoi(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(F37_a_release_hands_over_after_the_slot_has_arrived),
-        cmocka_unit_test(F37_a_release_with_a_successor_hands_over_after_the_slot_has_arrived),
+        cmocka_unit_test(F37_a_release_with_a_next_acquire_hands_over_after_the_slot_has_arrived),
         cmocka_unit_test(F37_a_break_hands_over_after_the_slot_has_arrived),
         cmocka_unit_test(F37_a_downgrade_admits_readers_after_the_slot_has_arrived),
-        cmocka_unit_test(F37_a_waiter_leaves_the_line_after_the_slot_has_arrived),
+        cmocka_unit_test(F37_a_waiter_leaves_the_queue_after_the_slot_has_arrived),
         cmocka_unit_test(F37_a_latch_opens_after_the_slot_has_arrived),
         cmocka_unit_test(F37_a_leader_publishes_after_the_slot_has_arrived),
         cmocka_unit_test(F37_a_hold_is_exported_and_adopted_while_its_slot_is_open),

@@ -79,10 +79,10 @@ static void F35_a_hold_moves_with_its_slot(void **state) {
 
 /* ---- While a slot is migrating --------------------------------------------------------------- */
 
-/* A mutex, a writer and a reader are each kept while their slot is migrating: with all keys at the
-   source, with some, with all at the target. Calls that need other keys than the lock's wait until
-   the slot has arrived. */
-static void F37_holds_are_kept_while_their_slot_is_on_its_way(void **state) {
+/* A mutex, a writer and a reader are each kept while their slot is migrating. All, some or none of
+   the keys are still at the source. Calls that need other keys than the lock's wait until the slot
+   has arrived. */
+static void F37_holds_are_kept_while_their_slot_is_migrating(void **state) {
     (void)state;
     static const uint32_t kinds[] = {HF_MUTEX, HF_WRITE, HF_READ, HF_UPGRADABLE, HF_PERMITS};
     hf_client *client = kit_open("");
@@ -112,7 +112,7 @@ static void release_hold(int index, void *arg) {
     T_HF(HF_OK, hf_release(arg));
 }
 
-static void F37_a_release_half_way_is_done_when_the_slot_has_arrived(void **state) {
+static void F37_a_release_during_a_migration_is_done_after_the_slot_has_arrived(void **state) {
     (void)state;
     const char *name = kit_name(0);
     hf_client *client = kit_open("command_timeout=30s");
@@ -130,7 +130,7 @@ static void F37_a_release_half_way_is_done_when_the_slot_has_arrived(void **stat
     hf_close(client);
 }
 
-static void F37_who_asks_half_way_is_served_when_the_slot_has_arrived(void **state) {
+static void F37_an_acquire_during_a_migration_is_served_after_the_slot_has_arrived(void **state) {
     (void)state;
     const char *name = kit_name(2);
     hf_client *client = kit_open("");
@@ -148,7 +148,7 @@ static void F37_who_asks_half_way_is_served_when_the_slot_has_arrived(void **sta
 }
 
 /* The slot does not arrive in time. The call says so before its timeout. */
-static void F34_a_try_half_way_ends_with_its_command(void **state) {
+static void F34_a_try_during_a_migration_ends_within_the_command_timeout(void **state) {
     (void)state;
     const char *name = kit_name(2);
     hf_client *client = kit_open("command_timeout=300ms");
@@ -159,7 +159,7 @@ static void F34_a_try_half_way_ends_with_its_command(void **state) {
     for (int i = 0; (result = hf_try_lock(client, name, &none)) == HF_UNKNOWN_OUTCOME;)
         T_CHECK(++i < 20);
     T_HF(HF_UNREACHABLE, result);
-    assert_non_null(strstr(hf_error_detail(), "on its way to another node"));
+    assert_non_null(strstr(hf_error_detail(), "being moved to another node"));
     t_cluster_end_move(cluster, slot, 2, 0);
     T_HF(HF_OK, hf_release(kit_take(client, name, NULL)));
     hf_close(client);
@@ -167,7 +167,7 @@ static void F34_a_try_half_way_ends_with_its_command(void **state) {
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-static void who_waits_listens_in_the_slot_of_the_name(void **state) {
+static void a_waiter_subscribes_in_the_slot_of_the_name(void **state) {
     (void)state;
     const char *name = kit_name(1);
     hf_client *client = kit_open(""), *other = kit_open("");
@@ -182,8 +182,9 @@ static void who_waits_listens_in_the_slot_of_the_name(void **state) {
     hf_close(client);
 }
 
-/* They are served in order of arrival, and each learns where the slot is now. Nobody polls. */
-static void F35_waiters_follow_the_slot_and_keep_their_places(void **state) {
+/* Waiters are served in order of arrival, and each learns where the slot is now. No client
+   polls. */
+static void F35_waiters_follow_the_slot_and_keep_their_positions(void **state) {
     enum { WAITERS = 3 };
     (void)state;
     const char *name = kit_name(0);
@@ -213,7 +214,7 @@ static void F35_waiters_follow_the_slot_and_keep_their_places(void **state) {
 
 /* The message may come from a node that is no longer the primary. So the client claims the lock at
    the slot's owner. */
-static void F32_a_grant_that_is_heard_is_not_entered_upon(void **state) {
+static void F32_a_grant_by_notification_is_claimed_before_entering(void **state) {
     (void)state;
     const char *name = kit_name(1);
     t_redis *node = t_cluster_node(cluster, 1);
@@ -250,7 +251,7 @@ static void F32_a_grant_that_is_heard_is_not_entered_upon(void **state) {
 }
 
 /* If the user may not use shard channels, or the server has none, a plain channel is used. */
-static void without_shard_channels_plain_ones_do(void **state) {
+static void without_shard_channels_a_plain_one_is_used(void **state) {
     (void)state;
     char options[128], url[512];
     hf_client *client, *other;
@@ -280,7 +281,7 @@ static void without_shard_channels_plain_ones_do(void **state) {
 
 /* ---- Many names ------------------------------------------------------------------------------ */
 
-static void many_names_of_several_nodes_are_taken_one_by_one(void **state) {
+static void many_names_of_several_nodes_are_acquired_one_by_one(void **state) {
     (void)state;
     hf_client *client = kit_open(""), *other = kit_open("");
     hf_request requests[T_PRIMARIES] = {0};
@@ -307,15 +308,15 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_name_with_braces_has_one_slot),
         cmocka_unit_test(F34_a_slot_that_moved_is_followed),
         cmocka_unit_test(F35_a_hold_moves_with_its_slot),
-        cmocka_unit_test(F37_holds_are_kept_while_their_slot_is_on_its_way),
-        cmocka_unit_test(F37_a_release_half_way_is_done_when_the_slot_has_arrived),
-        cmocka_unit_test(F37_who_asks_half_way_is_served_when_the_slot_has_arrived),
-        cmocka_unit_test(F34_a_try_half_way_ends_with_its_command),
-        cmocka_unit_test(who_waits_listens_in_the_slot_of_the_name),
-        cmocka_unit_test(F35_waiters_follow_the_slot_and_keep_their_places),
-        cmocka_unit_test(F32_a_grant_that_is_heard_is_not_entered_upon),
-        cmocka_unit_test(without_shard_channels_plain_ones_do),
-        cmocka_unit_test(many_names_of_several_nodes_are_taken_one_by_one),
+        cmocka_unit_test(F37_holds_are_kept_while_their_slot_is_migrating),
+        cmocka_unit_test(F37_a_release_during_a_migration_is_done_after_the_slot_has_arrived),
+        cmocka_unit_test(F37_an_acquire_during_a_migration_is_served_after_the_slot_has_arrived),
+        cmocka_unit_test(F34_a_try_during_a_migration_ends_within_the_command_timeout),
+        cmocka_unit_test(a_waiter_subscribes_in_the_slot_of_the_name),
+        cmocka_unit_test(F35_waiters_follow_the_slot_and_keep_their_positions),
+        cmocka_unit_test(F32_a_grant_by_notification_is_claimed_before_entering),
+        cmocka_unit_test(without_shard_channels_a_plain_one_is_used),
+        cmocka_unit_test(many_names_of_several_nodes_are_acquired_one_by_one),
     };
     return cmocka_run_group_tests(tests, kit_start, kit_end);
 }

@@ -43,7 +43,7 @@ static void check_locks(hf_client *client, hf_client *other) {
     }
 }
 
-static void any_node_that_answers_will_do(void **state) {
+static void any_node_that_answers_is_enough(void **state) {
     (void)state;
     uint16_t nobody = t_net_free_port();
     snprintf(url, sizeof url, "redis+cluster://" T_HOST ":%u," T_HOST ":%u," T_HOST ":%u", nobody,
@@ -55,7 +55,7 @@ static void any_node_that_answers_will_do(void **state) {
 }
 
 /* A node that accepts connections and does not answer delays nobody. */
-static void a_node_that_says_nothing_is_passed_over(void **state) {
+static void a_node_that_does_not_answer_is_skipped(void **state) {
     (void)state;
     t_redis_stop(t_cluster_node(cluster, 0));
     hf_client *client = open_at(t_cluster_url(cluster));
@@ -102,7 +102,7 @@ static void a_server_without_a_cluster_is_reported(void **state) {
     (void)state;
     t_redis *redis = t_redis_start(NULL);
     snprintf(url, sizeof url, "redis+cluster://" T_HOST ":%u", t_redis_port(redis));
-    check_refused(url, HF_INVALID, "no node of a cluster");
+    check_refused(url, HF_INVALID, "not part of a cluster");
     t_redis_free(redis);
 }
 
@@ -177,8 +177,8 @@ int main(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     t_leave_out("F41_each_node_is_verified_and_logged_in_to", "tls");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_node_that_answers_will_do),
-        cmocka_unit_test(a_node_that_says_nothing_is_passed_over),
+        cmocka_unit_test(any_node_that_answers_is_enough),
+        cmocka_unit_test(a_node_that_does_not_answer_is_skipped),
         cmocka_unit_test(a_node_may_be_known_by_another_name),
         cmocka_unit_test(a_client_without_threads_finds_the_nodes),
         cmocka_unit_test(a_missing_node_is_reported),

@@ -70,7 +70,7 @@ static void stop_primary(void) {
     print_fault("stopped node %d, the primary of %s", from, name);
     t_sleep_ms(NODE_TIMEOUT_MS * 2);
     t_redis_cont(t_cluster_node(cluster, from));
-    print_fault("node %d goes on, as if nothing had been", from);
+    print_fault("node %d continues as if nothing had happened", from);
     t_cluster_settled(cluster);
     print_fault("node %d is the primary of %s", owner_of(name), name);
 }
@@ -96,7 +96,7 @@ static void kill_replica(void) {
     print_fault("node %d is back", node);
 }
 
-static void fail_over_in_good_order(void) {
+static void fail_over_orderly(void) {
     int from;
     const char *name = pick_lock(&from);
     int to = t_cluster_replica(cluster, from);
@@ -128,7 +128,7 @@ static void move_slot(void) {
 }
 
 static void (*const faults[])(void) = {kill_primary, stop_primary, stop_primary_for_a_moment,
-                                       kill_replica, move_slot,    fail_over_in_good_order,
+                                       kill_replica, move_slot,    fail_over_orderly,
                                        kill_primary, move_slot};
 
 static void no_overlap_while_nodes_fail_and_slots_move(void **state) {

@@ -69,7 +69,7 @@ static void B05_async_agrees_with_sync(cf *f) {
     CF_FREE(hold);
 }
 
-static void B05_sync_and_async_waiters_share_one_line(cf *f) {
+static void B05_sync_and_async_waiters_share_one_queue(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     callback_outcome *first = begin_acquire(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_UNTIL(cf_stats(f->a).waiting == 1);
@@ -116,7 +116,7 @@ static void B25_async_owners_are_fresh(cf *f) {
     CF_FREE(again);
 }
 
-static void F47_close_ends_async_waits_and_tells_them(cf *f) {
+static void F47_close_ends_async_waits_and_runs_their_callbacks(cf *f) {
     hf_client *client = cf_open(f);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     callback_outcome *waits =
@@ -129,16 +129,16 @@ static void F47_close_ends_async_waits_and_tells_them(cf *f) {
 }
 
 /* Delays the next callbacks until its own hold has ended. */
-static void on_acquired_hold_up(hf_result result, hf_hold *hold, void *arg) {
+static void delay_callbacks(hf_result result, hf_hold *hold, void *arg) {
     on_acquired(result, hold, arg);
     CF_UNTIL(!hold || !hf_held(hold));
 }
 
 /* The lock was granted, and close ended the grant before its callback ran. */
-static void F47_a_grant_that_close_ends_is_not_told_as_held(cf *f) {
+static void F47_a_grant_that_close_ends_is_not_reported_as_held(cf *f) {
     hf_client *client = cf_open(f);
     callback_outcome *slow = cf_new(f, sizeof *slow);
-    CF_IS(HF_OK, hf_acquire_async(client, cf_name(f, "-slow"), NULL, on_acquired_hold_up, slow));
+    CF_IS(HF_OK, hf_acquire_async(client, cf_name(f, "-slow"), NULL, delay_callbacks, slow));
     CF_UNTIL(atomic_load(&slow->calls) == 1);
     callback_outcome *behind = begin_acquire(f, client, f->name, NULL);
     CF_UNTIL(cf_stats(client).acquired == 2);
@@ -148,7 +148,7 @@ static void F47_a_grant_that_close_ends_is_not_told_as_held(cf *f) {
     CF_FREE(CF_TAKE(f->a, f->name, NULL));
 }
 
-static void F48_a_second_async_release_says_not_held(cf *f) {
+static void F48_a_second_async_release_returns_not_held(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     hf_ref(hold);
     callback_outcome *first = cf_new(f, sizeof *first), never = {0};
@@ -158,7 +158,7 @@ static void F48_a_second_async_release_says_not_held(cf *f) {
     assert_int_equal(atomic_load(&never.calls), 0);
 }
 
-static void async_calls_with_nobody_to_call_are_refused(cf *f) {
+static void async_calls_without_a_callback_are_refused(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     CF_IS(HF_INVALID, hf_acquire_async(f->a, f->name, NULL, NULL, NULL));
     CF_IS(HF_INVALID, hf_release_async(hold, NULL, NULL));
@@ -303,7 +303,7 @@ static void run_loop_once(hf_client *client, int ms) {
     if (poll(&fd, 1, ms) > 0) CF_IS(HF_OK, hf_dispatch(client));
 }
 
-static void turn_until(hf_client *client, atomic_int *flag) {
+static void run_loop_until(hf_client *client, atomic_int *flag) {
     int64_t until = t_now_ms() + t_patience(CF_WATCHDOG_MS);
     while (!atomic_load(flag) && t_now_ms() < until) run_loop_once(client, 100);
     assert_true(atomic_load(flag));
@@ -314,25 +314,25 @@ static void B05_a_client_without_threads_works_in_a_loop(cf *f) {
     assert_true(hf_fd(client) >= 0);
     callback_outcome *o = begin_acquire(f, client, f->name, NULL);
     assert_int_equal(atomic_load(&o->calls), 0); /* callbacks never run inside a library call */
-    turn_until(client, &o->calls);
+    run_loop_until(client, &o->calls);
     hf_hold *hold = check_granted(o);
     CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
 
     cf_attempt *waiter = cf_queue(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     callback_outcome *released = cf_new(f, sizeof *released);
     CF_IS(HF_OK, hf_release_async(hold, on_released, released));
-    turn_until(client, &released->calls);
+    run_loop_until(client, &released->calls);
     check_ended(released, HF_OK);
     hold = cf_granted(waiter);
 
     callback_outcome *waits =
         begin_acquire(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     callback_outcome *times_out = begin_acquire(f, client, f->name, &(hf_options){.wait_ms = 300});
-    turn_until(client, &times_out->calls);
+    run_loop_until(client, &times_out->calls);
     check_ended(times_out, HF_TIMEOUT);
     assert_int_equal(atomic_load(&waits->calls), 0);
     CF_FREE(hold);
-    turn_until(client, &waits->calls);
+    run_loop_until(client, &waits->calls);
     CF_FREE(check_granted(waits));
 }
 
@@ -346,32 +346,32 @@ static void B15_a_loop_renews(cf *f) {
     CF_FREE(hold);
 }
 
-static void B11_a_loop_tells_of_a_loss(cf *f) {
+static void B11_a_loop_reports_a_loss(cf *f) {
     hf_client *client = open_loop(f);
     cf_lost *lost = cf_new(f, sizeof *lost);
     hf_options options = {
         .lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW, .on_lost = cf_on_lost, .arg = lost};
     hf_hold *hold = CF_TAKE(client, f->name, &options);
-    turn_until(client, &lost->calls);
+    run_loop_until(client, &lost->calls);
     assert_int_equal(atomic_load(&lost->calls), 1);
     CF_IS(HF_LOST, hf_release(hold));
 }
 
 /* A slow callback keeps the loop from renewing and from running the next callback in time. */
-static void F03_a_grant_that_is_over_when_its_callback_comes_is_told_as_lost(cf *f) {
+static void F03_a_grant_that_ends_before_its_callback_is_reported_as_lost(cf *f) {
     hf_client *client = open_loop(f);
     cf_lost *lost = cf_new(f, sizeof *lost);
     callback_outcome *slow = cf_new(f, sizeof *slow), *behind = cf_new(f, sizeof *behind);
     hf_options longer = {.lease_ms = 2 * CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW};
     hf_options shorter = {
         .lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW, .on_lost = cf_on_lost, .arg = lost};
-    CF_IS(HF_OK, hf_acquire_async(client, cf_name(f, "-slow"), &longer, on_acquired_hold_up, slow));
+    CF_IS(HF_OK, hf_acquire_async(client, cf_name(f, "-slow"), &longer, delay_callbacks, slow));
     CF_IS(HF_OK, hf_acquire_async(client, f->name, &shorter, on_acquired, behind));
     uint64_t others = 0; /* these calls run the client, but no callbacks */
     do CF_FREE(CF_TAKE(client, cf_name(f, "-other"), NULL));
     while (cf_stats(client).acquired < 2 + ++others && others < 100);
     assert_int_equal(cf_stats(client).acquired, 2 + others);
-    turn_until(client, &behind->calls);
+    run_loop_until(client, &behind->calls);
     check_ended(behind, HF_LOST);
     /* no callback received this hold, so no loss is reported */
     assert_int_equal(atomic_load(&lost->calls), 0);
@@ -387,7 +387,7 @@ static void B07_a_loop_sees_a_cancel(cf *f) {
         begin_acquire(f, client, f->name, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel});
     run_loop_once(client, 0);
     hf_cancel_fire(cancel);
-    turn_until(client, &waits->calls);
+    run_loop_until(client, &waits->calls);
     check_ended(waits, HF_CANCELLED);
     hf_cancel_free(cancel);
     CF_FREE(hold);
@@ -399,26 +399,26 @@ static void B05_blocking_calls_of_a_loop_run_no_callback(cf *f) {
     callback_outcome *o = begin_acquire(f, client, cf_name(f, "-async"), NULL);
     CF_FREE(CF_TAKE(client, f->name, NULL));
     assert_int_equal(atomic_load(&o->calls), 0);
-    turn_until(client, &o->calls);
+    run_loop_until(client, &o->calls);
     CF_FREE(check_granted(o));
 }
 
 const cf_case cf_async[] = {
     CF_CASE(B05_async_agrees_with_sync),
-    CF_CASE(B05_sync_and_async_waiters_share_one_line),
+    CF_CASE(B05_sync_and_async_waiters_share_one_queue),
     CF_CASE(B07_a_cancel_ends_async_waits),
     CF_CASE(B25_async_owners_are_fresh),
-    CF_CASE(F47_close_ends_async_waits_and_tells_them),
-    CF_CASE(F47_a_grant_that_close_ends_is_not_told_as_held),
-    CF_CASE(F48_a_second_async_release_says_not_held),
-    CF_CASE(async_calls_with_nobody_to_call_are_refused),
+    CF_CASE(F47_close_ends_async_waits_and_runs_their_callbacks),
+    CF_CASE(F47_a_grant_that_close_ends_is_not_reported_as_held),
+    CF_CASE(F48_a_second_async_release_returns_not_held),
+    CF_CASE(async_calls_without_a_callback_are_refused),
     CF_CASE(B08_callbacks_may_begin_the_next_call),
     CF_CASE(B20_an_async_cancel_racing_a_release_loses_no_wake_up),
     CF_CASE(F47_close_racing_an_async_grant_leaves_nothing_held),
     CF_CASE(B05_a_client_without_threads_works_in_a_loop),
     CF_CASE(B15_a_loop_renews),
-    CF_CASE(B11_a_loop_tells_of_a_loss),
-    CF_CASE(F03_a_grant_that_is_over_when_its_callback_comes_is_told_as_lost),
+    CF_CASE(B11_a_loop_reports_a_loss),
+    CF_CASE(F03_a_grant_that_ends_before_its_callback_is_reported_as_lost),
     CF_CASE(B07_a_loop_sees_a_cancel),
     CF_CASE(B05_blocking_calls_of_a_loop_run_no_callback),
     CF_CASES_END,

@@ -31,7 +31,7 @@ static void B03_a_released_lock_can_be_taken_again(cf *f) {
     CF_FREE(hold);
 }
 
-static void B03_a_released_hold_says_so(cf *f) {
+static void B03_a_released_hold_is_not_held(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     hf_hold *ref = hf_ref(hold);
     uint64_t token = hf_fence(hold);
@@ -67,7 +67,7 @@ static void B09_names_are_case_sensitive(cf *f) {
     CF_FREE(mixed);
 }
 
-static void B21_spaces_of_one_store_are_apart(cf *f) {
+static void B21_spaces_of_one_store_are_separate(cf *f) {
     hf_client *other = cf_open_url(f, cf_other_url(), NULL);
     hf_hold *here = CF_TAKE(f->a, f->name, NULL);
     hf_hold *there = CF_TAKE(other, f->name, NULL);
@@ -148,10 +148,10 @@ const cf_case cf_basics[] = {
     CF_CASE(B01_a_fresh_lock_can_be_taken),
     CF_CASE(B01_names_are_independent),
     CF_CASE(B03_a_released_lock_can_be_taken_again),
-    CF_CASE(B03_a_released_hold_says_so),
+    CF_CASE(B03_a_released_hold_is_not_held),
     CF_CASE(B04_a_try_on_a_held_lock_is_busy_at_once),
     CF_CASE(B09_names_are_case_sensitive),
-    CF_CASE(B21_spaces_of_one_store_are_apart),
+    CF_CASE(B21_spaces_of_one_store_are_separate),
     CF_CASE(B28_tokens_grow_from_ownership_to_ownership),
     CF_CASE(B28_tokens_grow_over_breaks_losses_and_clients),
     CF_CASE(HF_SCOPED_releases_at_the_end_of_its_scope),

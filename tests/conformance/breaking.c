@@ -2,7 +2,7 @@
 /* hf_break, which takes a lock from its holder. loss.c tests that the holder is notified. */
 #include "conformance.h"
 
-static void B26_break_ends_an_ownership_whoever_has_it(cf *f) {
+static void B26_break_ends_the_ownership_of_any_client(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     CF_IS(HF_OK, hf_break(f->b, f->name, 0));
     hf_hold *next = CF_TAKE(f->b, f->name, NULL);
@@ -32,7 +32,7 @@ static void B26_break_with_a_token_ends_only_that_ownership(cf *f) {
     CF_IS(HF_LOST, hf_release(hold));
 }
 
-static void B26_break_says_why_nothing_was_broken(cf *f) {
+static void B26_break_reports_why_nothing_was_broken(cf *f) {
     char free_lock[256], other_token[256];
     CF_IS(HF_NOT_HELD, hf_break(f->b, f->name, 0));
     snprintf(free_lock, sizeof free_lock, "%s", hf_error_detail());
@@ -88,9 +88,9 @@ static void a_break_ends_while_the_log_is_slow(cf *f) {
 }
 
 const cf_case cf_breaking[] = {
-    CF_CASE(B26_break_ends_an_ownership_whoever_has_it),
+    CF_CASE(B26_break_ends_the_ownership_of_any_client),
     CF_CASE(B26_break_with_a_token_ends_only_that_ownership),
-    CF_CASE(B26_break_says_why_nothing_was_broken),
+    CF_CASE(B26_break_reports_why_nothing_was_broken),
     CF_CASE(B26_after_a_break_the_next_waiter_is_served),
     CF_CASE(a_break_ends_while_the_log_is_slow),
     CF_CASES_END,

@@ -38,7 +38,7 @@ static void check_closed(hf_hold *hold, uint64_t token, int fd) {
     CF_IS(HF_CLOSED, hf_release(hold));
 }
 
-static void F47_close_releases_what_is_held(cf *f) {
+static void F47_close_releases_all_holds(cf *f) {
     enum { HOLDS = 3 };
     cf_lost *lost = cf_new(f, sizeof *lost);
     const hf_options with_on_lost = {.on_lost = cf_on_lost, .arg = lost};
@@ -59,7 +59,7 @@ static void F47_close_releases_what_is_held(cf *f) {
     assert_int_equal(atomic_load(&lost->calls), 0);
 }
 
-static void F47_close_serves_who_waits_elsewhere(cf *f) {
+static void F47_close_serves_waiters_of_other_clients(cf *f) {
     hf_client *client = cf_open(f);
     hf_hold *hold = CF_TAKE(client, f->name, NULL);
     cf_attempt *waiter = cf_queue(f, f->b, f->name, &(hf_options){.wait_ms = CF_WATCHDOG_MS});
@@ -94,7 +94,7 @@ typedef struct close_race {
     hf_result result;
 } close_race;
 
-static void release_when_told(void *arg) {
+static void release_on_go(void *arg) {
     close_race *r = arg;
     while (!atomic_load(&r->go) && !cf_over()) sched_yield();
     r->result = hf_release(r->hold);
@@ -107,7 +107,7 @@ static void race_close_with_grant(cf *f) {
     r->hold = CF_TAKE(f->a, f->name, NULL);
     cf_attempt *waiters[2];
     for (int i = 0; i < 2; i++) waiters[i] = cf_queue(f, client, f->name, &FOREVER);
-    cf_thread *releasing = cf_spawn(f, release_when_told, r);
+    cf_thread *releasing = cf_spawn(f, release_on_go, r);
     atomic_store(&r->go, 1);
     cf_close(f, client);
     cf_join(releasing);
@@ -129,8 +129,8 @@ static void F47_close_racing_a_grant_leaves_nothing_held(cf *f) {
 
 const cf_case cf_closing[] = {
     CF_CASE(F47_close_ends_every_wait),
-    CF_CASE(F47_close_releases_what_is_held),
-    CF_CASE(F47_close_serves_who_waits_elsewhere),
+    CF_CASE(F47_close_releases_all_holds),
+    CF_CASE(F47_close_serves_waiters_of_other_clients),
     CF_CASE(F47_a_handle_dropped_after_close_is_only_freed),
     CF_CASE(F47_close_of_nothing),
     CF_CASE(F47_close_racing_a_grant_leaves_nothing_held),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Many threads contend for one lock: never two inside, served in order of arrival, no wake-up lost.
+ * Many threads contend for one lock. They exclude each other, are served in order of arrival, and
+ * lose no wake-up.
  */
 #include "conformance.h"
 
@@ -67,7 +68,7 @@ static void check_crowd(const contending_thread *members) {
     assert_int_equal(c->entered, CROWD * c->rounds);
 }
 
-static void B08_a_hundred_threads_are_never_two_inside_and_all_finish(cf *f) {
+static void B08_a_hundred_threads_exclude_each_other_and_all_finish(cf *f) {
     contending_thread *members = new_crowd(f, 5);
     for (size_t i = 0; i < CROWD; i++) {
         members[i].thread = cf_spawn(f, run_member, &members[i]);
@@ -97,7 +98,7 @@ static size_t count_descriptors(void) {
 }
 
 /* One of the waiting threads reads for all: it polls a descriptor of its own beside the store's. */
-static void threads_that_wait_take_no_descriptors(cf *f) {
+static void waiting_threads_take_no_descriptors(cf *f) {
     enum { FEW = CROWD / 10 };
     contending_thread *members = new_crowd(f, 1);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
@@ -142,7 +143,7 @@ static void B08_clients_exclude_each_other_and_all_finish(cf *f) {
 }
 
 /* A hundred threads of ten clients: one thread of each client queues for the others. */
-static void B08_a_hundred_threads_of_ten_clients_are_never_two_inside(cf *f) {
+static void B08_a_hundred_threads_of_ten_clients_exclude_each_other(cf *f) {
     enum { CLIENTS = 10, ROUNDS = 4 };
     cf_section *section = cf_new(f, sizeof *section);
     section_visitor *visitors = cf_new(f, CLIENTS * sizeof *visitors);
@@ -168,7 +169,7 @@ static void spin_us(int64_t us) {
     }
 }
 
-static void fire_when_told(void *arg) {
+static void fire_on_go(void *arg) {
     cancel_race *r = arg;
     while (!atomic_load(&r->go) && !cf_over()) sched_yield();
     spin_us(r->delay_us);
@@ -186,7 +187,7 @@ static void race_cancel_with_release(cf *f, hf_client *first, hf_client *second,
     cf_attempt *cancelled =
         cf_queue(f, first, f->name, &(hf_options){.wait_ms = HF_FOREVER, .cancel = r->cancel});
     cf_attempt *behind = cf_queue(f, second, f->name, &(hf_options){.wait_ms = CF_WATCHDOG_MS});
-    cf_thread *firing = cf_spawn(f, fire_when_told, r);
+    cf_thread *firing = cf_spawn(f, fire_on_go, r);
     atomic_store(&r->go, 1);
     spin_us(round * 11 % 150);
     CF_FREE(hold);
@@ -212,19 +213,19 @@ static void B20_cancel_racing_a_release_loses_no_wake_up_across_clients(cf *f) {
     CF_FREE(CF_TAKE(f->a, f->name, NULL));
 }
 
-static void B20_cancel_racing_a_release_hands_on_within_the_waiting_client(cf *f) {
+static void B20_cancel_racing_a_release_hands_over_within_the_waiting_client(cf *f) {
     for (int i = 0; i < 120; i++) race_cancel_with_release(f, f->b, f->b, i);
     CF_FREE(CF_TAKE(f->a, f->name, NULL));
 }
 
 const cf_case cf_contention[] = {
-    CF_CASE(B08_a_hundred_threads_are_never_two_inside_and_all_finish),
+    CF_CASE(B08_a_hundred_threads_exclude_each_other_and_all_finish),
     CF_CASE(B08_threads_of_a_client_are_served_in_order_of_arrival),
-    CF_CASE(threads_that_wait_take_no_descriptors),
+    CF_CASE(waiting_threads_take_no_descriptors),
     CF_CASE(B08_clients_exclude_each_other_and_all_finish),
-    CF_CASE(B08_a_hundred_threads_of_ten_clients_are_never_two_inside),
+    CF_CASE(B08_a_hundred_threads_of_ten_clients_exclude_each_other),
     CF_CASE(B20_cancel_racing_a_release_loses_no_wake_up_in_a_client),
     CF_CASE(B20_cancel_racing_a_release_loses_no_wake_up_across_clients),
-    CF_CASE(B20_cancel_racing_a_release_hands_on_within_the_waiting_client),
+    CF_CASE(B20_cancel_racing_a_release_hands_over_within_the_waiting_client),
     CF_CASES_END,
 };

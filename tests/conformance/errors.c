@@ -25,7 +25,7 @@ static void every_result_has_its_name_and_text(cf *f) {
     }
 }
 
-static void the_version_is_the_header_s(cf *f) {
+static void the_version_is_that_of_the_header(cf *f) {
     char version[32];
     (void)f;
     snprintf(version, sizeof version, "%d.%d.%d", HF_VERSION_MAJOR, HF_VERSION_MINOR,
@@ -43,7 +43,7 @@ static void note_detail(char (*details)[512], int index) {
     assert_string_not_equal(details[index], "");
 }
 
-static void a_detail_tells_failures_apart(cf *f) {
+static void a_detail_distinguishes_failures(cf *f) {
     char details[DETAILS][512];
     hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.flags = HF_NOT_REENTRANT});
     CF_REFUSED(HF_BUSY, f->b, f->name, NULL);
@@ -85,7 +85,7 @@ static void read_detail(void *arg) {
     snprintf(arg, 64, "[%s]", hf_error_detail());
 }
 
-static void a_detail_is_its_thread_s_own(cf *f) {
+static void each_thread_has_its_own_detail(cf *f) {
     char *seen = cf_new(f, 64);
     CF_REFUSED(HF_INVALID, f->a, "", NULL);
     cf_join(cf_spawn(f, read_detail, seen));
@@ -99,7 +99,7 @@ static void check_no_secret(int32_t level, const char *line, void *arg) {
     if (strstr(line, "sekret")) atomic_fetch_add((atomic_int *)arg, 1);
 }
 
-static void check_tells_no_secret(cf *f, const char *url, hf_result expected) {
+static void check_shows_no_secret(cf *f, const char *url, hf_result expected) {
     atomic_int *leaks = cf_new(f, sizeof *leaks);
     hf_client *client = NULL;
     hf_result result = hf_open(url,
@@ -137,22 +137,22 @@ static void no_detail_contains_a_password(cf *f) {
         {"u:sekret@127.0.0.1:1", HF_OK},
     };
     for (size_t i = 0; i < sizeof failing / sizeof *failing; i++) {
-        check_tells_no_secret(f, failing[i].url, failing[i].result);
+        check_shows_no_secret(f, failing[i].url, failing[i].result);
     }
 }
 
-static void a_refused_login_does_not_tell_the_password(cf *f) {
-    check_tells_no_secret(f, t_redis_url_as(cf_redis(), "nobody", "sekret"), HF_REFUSED);
+static void a_refused_login_does_not_show_the_password(cf *f) {
+    check_shows_no_secret(f, t_redis_url_as(cf_redis(), "nobody", "sekret"), HF_REFUSED);
 }
 
 const cf_case cf_errors[] = {
     CF_CASE(every_result_has_its_name_and_text),
-    CF_CASE(the_version_is_the_header_s),
-    CF_CASE(a_detail_tells_failures_apart),
+    CF_CASE(the_version_is_that_of_the_header),
+    CF_CASE(a_detail_distinguishes_failures),
     CF_CASE(a_detail_is_one_line_whatever_the_name),
     CF_CASE(a_detail_stays_until_the_next_failure),
-    CF_CASE(a_detail_is_its_thread_s_own),
+    CF_CASE(each_thread_has_its_own_detail),
     CF_CASE(no_detail_contains_a_password),
-    CF_CASE_NEEDS(a_refused_login_does_not_tell_the_password, CF_REDIS),
+    CF_CASE_NEEDS(a_refused_login_does_not_show_the_password, CF_REDIS),
     CF_CASES_END,
 };

@@ -5,18 +5,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char *export_it(cf *f, hf_hold *hold) {
+static char *export_hold_as_text(cf *f, hf_hold *hold) {
     char *text = cf_new(f, HF_EXPORT_MAX);
     CF_IS(HF_OK, hf_export(hold, text, HF_EXPORT_MAX));
     return text;
 }
 
-static void B34_what_left_is_held_on(cf *f) {
+static void B34_an_exported_hold_stays_held(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     uint64_t token = hf_fence(hold);
     cf_lost lost = {0};
     hf_ref(hold);
-    char *text = export_it(f, hold);
+    char *text = export_hold_as_text(f, hold);
     assert_int_equal(hf_held(hold), 0);
     CF_IS(HF_NOT_HELD, hf_release(hold));
     assert_int_equal(cf_stats(f->a).held, 0);
@@ -40,7 +40,7 @@ static void B34_what_left_is_held_on(cf *f) {
 
 static void B34_it_outlives_its_client_and_ends_with_its_lease(cf *f) {
     hf_client *gone = cf_open(f);
-    export_it(f, CF_TAKE(gone, f->name, &(hf_options){.lease_ms = 1000}));
+    export_hold_as_text(f, CF_TAKE(gone, f->name, &(hf_options){.lease_ms = 1000}));
     cf_close(f, gone);
     hf_info *info = cf_inspect(f->b, f->name);
     assert_int_equal(info->held, 1);
@@ -50,9 +50,9 @@ static void B34_it_outlives_its_client_and_ends_with_its_lease(cf *f) {
     CF_FREE(cf_granted(cf_start(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER})));
 }
 
-static void B34_another_process_takes_it_over(cf *f) {
+static void B34_another_process_adopts_it(cf *f) {
     int status = -1;
-    char *text = export_it(f, CF_TAKE(f->a, f->name, NULL));
+    char *text = export_hold_as_text(f, CF_TAKE(f->a, f->name, NULL));
     pid_t child = fork();
     if (!child) {
         hf_client *client = NULL;
@@ -67,7 +67,7 @@ static void B34_another_process_takes_it_over(cf *f) {
 }
 
 static void B34_it_is_adopted_once(cf *f) {
-    char *text = export_it(f, CF_TAKE(f->a, f->name, NULL));
+    char *text = export_hold_as_text(f, CF_TAKE(f->a, f->name, NULL));
     hf_hold *hold, *again;
     CF_IS(HF_OK, hf_adopt(f->b, text, NULL, &hold));
     CF_IS(HF_LOST, hf_adopt(f->a, text, NULL, &again));
@@ -82,21 +82,22 @@ static void B34_it_is_adopted_once(cf *f) {
     CF_FREE(hold);
 }
 
-static void B34_what_was_adopted_is_renewed(cf *f) {
-    char *text = export_it(f, CF_TAKE(f->a, f->name, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS}));
+static void B34_an_adopted_hold_is_renewed(cf *f) {
+    char *text =
+        export_hold_as_text(f, CF_TAKE(f->a, f->name, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS}));
     hf_hold *hold;
     CF_IS(HF_OK, hf_adopt(f->b, text, NULL, &hold));
     uint64_t before = cf_stats(f->b).renewed;
     CF_UNTIL(cf_stats(f->b).renewed > before + 4);
     assert_int_equal(hf_held(hold), 1);
-    text = export_it(f, hold); /* and exported again */
+    text = export_hold_as_text(f, hold); /* and exported again */
     CF_IS(HF_OK, hf_adopt(f->a, text, &(hf_options){.flags = HF_NO_RENEW}, &hold));
     CF_UNTIL(!hf_held(hold));
     CF_IS(HF_LOST, hf_release(hold));
 }
 
 static void B34_it_can_be_extended_from_outside(cf *f) {
-    char *text = export_it(f, CF_TAKE(f->a, f->name, &(hf_options){.lease_ms = 5000}));
+    char *text = export_hold_as_text(f, CF_TAKE(f->a, f->name, &(hf_options){.lease_ms = 5000}));
     CF_IS(HF_OK, hf_extend_exported(f->b, text, 60000));
     hf_info *info = cf_inspect(f->b, f->name);
     assert_in_range(info->remaining_ms, 50000, 60000);
@@ -110,10 +111,10 @@ static void B34_it_can_be_extended_from_outside(cf *f) {
     CF_IS(HF_LOST, hf_extend_exported(f->b, text, 0));
 }
 
-static void B34_who_waits_gets_it_after_the_release(cf *f) {
+static void B34_a_waiter_gets_the_lock_after_the_release(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     cf_attempt *same = cf_queue(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
-    char *text = export_it(f, hold);
+    char *text = export_hold_as_text(f, hold);
     cf_attempt *other = cf_arrive(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_UNTIL(cf_queued(f->b, f->name) == 2);
     CF_IS(HF_BUSY, hf_adopt(f->b, text, NULL, &hold)); /* the queue comes first */
@@ -124,11 +125,11 @@ static void B34_who_waits_gets_it_after_the_release(cf *f) {
     CF_FREE(cf_granted(other));
 }
 
-static void B34_any_name_leaves(cf *f) {
+static void B34_a_hold_with_any_name_can_be_exported(cf *f) {
     char *name = cf_new(f, HF_NAME_MAX + 1);
     int n = snprintf(name, HF_NAME_MAX + 1, "%s-{:}%%\xff\n", f->name);
     memset(name + n, '%', (size_t)(HF_NAME_MAX - n));
-    char *text = export_it(f, CF_TAKE(f->a, name, NULL));
+    char *text = export_hold_as_text(f, CF_TAKE(f->a, name, NULL));
     for (const char *c = text; *c; c++) assert_in_range(*c, ' ', '~');
     hf_hold *hold;
     CF_IS(HF_OK, hf_adopt(f->b, text, NULL, &hold));
@@ -136,7 +137,7 @@ static void B34_any_name_leaves(cf *f) {
     CF_FREE(hold);
 }
 
-static void B34_what_cannot_leave_stays(cf *f) {
+static void B34_a_hold_that_cannot_be_exported_stays(cf *f) {
     char text[HF_EXPORT_MAX];
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL), *again = CF_TAKE(f->a, f->name, NULL);
     CF_IS(HF_INVALID, hf_export(hold, text, sizeof text));
@@ -161,7 +162,7 @@ static void B34_what_cannot_leave_stays(cf *f) {
     CF_IS(HF_LOST, hf_release(hold));
 }
 
-static void B34_texts_that_are_none(cf *f) {
+static void B34_invalid_texts_are_refused(cf *f) {
     static const char *const bad[] = {
         "",
         "hf1:",
@@ -189,7 +190,7 @@ static void B34_texts_that_are_none(cf *f) {
 }
 
 /* Stores whose locks end with the holder's process cannot export. */
-static void B34_other_stores_say_that_they_cannot(cf *f) {
+static void B34_other_stores_refuse_to_export(cf *f) {
     char text[HF_EXPORT_MAX];
     const char *good = "hf1:3f1c2d4e-0000-4000-8000-000000000000:1:30000:nobody";
     if (cf_has(CF_EXPORTS)) return;
@@ -203,16 +204,16 @@ static void B34_other_stores_say_that_they_cannot(cf *f) {
 }
 
 const cf_case cf_exporting[] = {
-    CF_CASE_NEEDS(B34_what_left_is_held_on, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_an_exported_hold_stays_held, CF_EXPORTS),
     CF_CASE_NEEDS(B34_it_outlives_its_client_and_ends_with_its_lease, CF_EXPORTS),
-    CF_CASE_NEEDS(B34_another_process_takes_it_over, CF_EXPORTS | CF_FORK_WITH_THREADS),
+    CF_CASE_NEEDS(B34_another_process_adopts_it, CF_EXPORTS | CF_FORK_WITH_THREADS),
     CF_CASE_NEEDS(B34_it_is_adopted_once, CF_EXPORTS),
-    CF_CASE_NEEDS(B34_what_was_adopted_is_renewed, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_an_adopted_hold_is_renewed, CF_EXPORTS),
     CF_CASE_NEEDS(B34_it_can_be_extended_from_outside, CF_EXPORTS),
-    CF_CASE_NEEDS(B34_who_waits_gets_it_after_the_release, CF_EXPORTS),
-    CF_CASE_NEEDS(B34_any_name_leaves, CF_EXPORTS),
-    CF_CASE_NEEDS(B34_what_cannot_leave_stays, CF_EXPORTS),
-    CF_CASE_NEEDS(B34_texts_that_are_none, CF_EXPORTS),
-    CF_CASE(B34_other_stores_say_that_they_cannot),
+    CF_CASE_NEEDS(B34_a_waiter_gets_the_lock_after_the_release, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_a_hold_with_any_name_can_be_exported, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_a_hold_that_cannot_be_exported_stays, CF_EXPORTS),
+    CF_CASE_NEEDS(B34_invalid_texts_are_refused, CF_EXPORTS),
+    CF_CASE(B34_other_stores_refuse_to_export),
     CF_CASES_END,
 };

@@ -28,7 +28,7 @@ static void check_free(hf_client *client, const char *name) {
     hf_info_free(info);
 }
 
-static void B27_a_free_lock_is_seen_free(cf *f) {
+static void B27_a_free_lock_is_reported_as_free(cf *f) {
     check_free(f->a, f->name);
     CF_FREE(CF_TAKE(f->a, f->name, NULL));
     check_free(f->a, f->name);
@@ -83,7 +83,7 @@ static void B27_inspect_names_a_logical_owner(cf *f) {
     CF_FREE(hold);
 }
 
-static void B27_threads_and_clients_are_told_apart(cf *f) {
+static void B27_threads_and_clients_are_distinguished(cf *f) {
     hf_hold *mine = CF_TAKE(f->a, cf_name(f, "-1"), NULL);
     hf_hold *other_thread;
     CF_IS(HF_OK, cf_acquire_in_thread(f, f->a, cf_name(f, "-2"), NULL, &other_thread));
@@ -112,7 +112,7 @@ static void B27_a_label_may_come_with_the_url(cf *f) {
     CF_FREE(hold);
 }
 
-static void B27_looking_changes_nothing(cf *f) {
+static void B27_inspecting_changes_nothing(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     uint64_t token = hf_fence(hold);
     for (int i = 0; i < 10; i++) assert_true(cf_token(f->b, f->name) == token);
@@ -131,7 +131,7 @@ static void check_nothing_done(hf_client *client) {
     assert_int_equal(stats.held + stats.waiting, 0);
 }
 
-static void stats_count_what_was_acquired_and_released(cf *f) {
+static void stats_count_acquires_and_releases(cf *f) {
     check_nothing_done(f->a);
     hf_hold *first = CF_TAKE(f->a, cf_name(f, "-1"), NULL);
     hf_hold *again = CF_TAKE(f->a, cf_name(f, "-1"), NULL);
@@ -154,7 +154,7 @@ static void stats_count_what_was_acquired_and_released(cf *f) {
     check_nothing_done(f->b);
 }
 
-static void stats_count_what_was_refused_and_lost(cf *f) {
+static void stats_count_refusals_and_losses(cf *f) {
     hf_cancel *cancel = cf_cancel();
     hf_cancel_fire(cancel);
     hf_hold *hold =
@@ -174,7 +174,7 @@ static void stats_count_what_was_refused_and_lost(cf *f) {
     hf_cancel_free(cancel);
 }
 
-static void stats_fill_in_no_more_than_asked_for(cf *f) {
+static void stats_fill_only_the_given_size(cf *f) {
     struct {
         uint64_t acquired, reentered, untouched;
     } few = {1, 1, 0x5a5a};
@@ -187,7 +187,7 @@ static void stats_fill_in_no_more_than_asked_for(cf *f) {
 }
 
 /* One waiter for each client, in order of arrival. */
-static void B27_waiters_are_seen_in_order(cf *f) {
+static void B27_waiters_are_reported_in_order(cf *f) {
     enum { CLIENTS = 5 };
     cf_attempt *waiters[CLIENTS];
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
@@ -215,15 +215,15 @@ static void B27_waiters_are_seen_in_order(cf *f) {
 }
 
 const cf_case cf_inspecting[] = {
-    CF_CASE_NEEDS(B27_waiters_are_seen_in_order, CF_QUEUE),
-    CF_CASE(B27_a_free_lock_is_seen_free),
+    CF_CASE_NEEDS(B27_waiters_are_reported_in_order, CF_QUEUE),
+    CF_CASE(B27_a_free_lock_is_reported_as_free),
     CF_CASE(B27_inspect_names_the_holder),
     CF_CASE(B27_inspect_names_a_logical_owner),
-    CF_CASE(B27_threads_and_clients_are_told_apart),
+    CF_CASE(B27_threads_and_clients_are_distinguished),
     CF_CASE(B27_a_label_may_come_with_the_url),
-    CF_CASE(B27_looking_changes_nothing),
-    CF_CASE(stats_count_what_was_acquired_and_released),
-    CF_CASE(stats_count_what_was_refused_and_lost),
-    CF_CASE(stats_fill_in_no_more_than_asked_for),
+    CF_CASE(B27_inspecting_changes_nothing),
+    CF_CASE(stats_count_acquires_and_releases),
+    CF_CASE(stats_count_refusals_and_losses),
+    CF_CASE(stats_fill_only_the_given_size),
     CF_CASES_END,
 };

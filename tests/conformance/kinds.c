@@ -181,8 +181,9 @@ static void B15_renewal_keeps_every_kind_for_many_leases(cf *f) {
     assert_int_equal(atomic_load(&lost->calls), 0);
 }
 
-/* Somebody waits all the time: renewals neither pass the lock on nor lose the waiter's position. */
-static void B15_renewal_keeps_every_kind_that_somebody_waits_for(cf *f) {
+/* The lock always has a waiter. Renewals do not pass the lock on, and the waiter keeps its
+   position. */
+static void B15_renewal_keeps_every_kind_that_has_waiters(cf *f) {
     hf_hold *holds[KINDS_COUNT];
     cf_attempt *waiters[KINDS_COUNT];
     EACH_KIND(i) {
@@ -238,7 +239,7 @@ static kinds_victim *take_victims(cf *f, int64_t max_hold_ms, uint32_t flags) {
     return victims;
 }
 
-static void check_told(cf *f, kinds_victim *victims) {
+static void check_loss_reported(cf *f, kinds_victim *victims) {
     EACH_KIND(i) {
         kinds_victim *v = &victims[i];
         CF_UNTIL(!hf_held(v->hold));
@@ -261,37 +262,37 @@ static void check_told(cf *f, kinds_victim *victims) {
     assert_int_equal(cf_stats(f->a).held, 0);
 }
 
-static void B11_a_lease_of_any_kind_that_runs_out_is_told(cf *f) {
-    check_told(f, take_victims(f, 0, HF_NO_RENEW));
+static void B11_a_lease_of_any_kind_that_expires_is_reported(cf *f) {
+    check_loss_reported(f, take_victims(f, 0, HF_NO_RENEW));
 }
 
-static void B11_a_hold_of_any_kind_that_is_broken_is_told(cf *f) {
+static void B11_a_broken_hold_of_any_kind_is_reported(cf *f) {
     kinds_victim *victims = take_victims(f, 0, 0);
     EACH_KIND(i) {
         CF_IS(HF_NOT_HELD, hf_break(f->b, name_of(f, i), hf_fence(victims[i].hold) + 1));
         CF_IS(HF_OK, hf_break(f->b, name_of(f, i), i % 2 ? hf_fence(victims[i].hold) : 0));
         CF_IS(HF_NOT_HELD, hf_break(f->b, name_of(f, i), 0));
     }
-    check_told(f, victims);
+    check_loss_reported(f, victims);
 }
 
-static void F05_max_hold_ends_every_kind_and_is_told(cf *f) {
-    check_told(f, take_victims(f, CF_PAST_LEASE_MS, 0));
+static void F05_max_hold_ends_every_kind_and_is_reported(cf *f) {
+    check_loss_reported(f, take_victims(f, CF_PAST_LEASE_MS, 0));
 }
 
 /* After a loss the same owner acquires again: the old handle still belongs to the old ownership. */
-static void B12_after_a_loss_any_kind_may_be_taken_anew(cf *f) {
+static void B12_after_a_loss_any_kind_may_be_acquired_again(cf *f) {
     kinds_victim *victims = take_victims(f, 0, 0);
     EACH_KIND(i) {
         kinds_victim *v = &victims[i];
         CF_IS(HF_OK, hf_break(f->b, name_of(f, i), 0));
         CF_UNTIL(!hf_held(v->hold));
-        hf_hold *anew = CF_TAKE(f->a, name_of(f, i), CF_WAIT(KINDS[i].kind));
-        assert_true(hf_fence(anew) > hf_fence(v->hold));
+        hf_hold *again = CF_TAKE(f->a, name_of(f, i), CF_WAIT(KINDS[i].kind));
+        assert_true(hf_fence(again) > hf_fence(v->hold));
         CF_IS(HF_LOST, hf_release(v->hold));
-        assert_int_equal(hf_held(anew), 1);
-        assert_true(cf_token(f->b, name_of(f, i)) == hf_fence(anew));
-        CF_FREE(anew);
+        assert_int_equal(hf_held(again), 1);
+        assert_true(cf_token(f->b, name_of(f, i)) == hf_fence(again));
+        CF_FREE(again);
     }
 }
 
@@ -344,7 +345,7 @@ typedef struct kinds_race {
     hf_result result;
 } kinds_race;
 
-static void release_when_told(void *arg) {
+static void release_on_go(void *arg) {
     kinds_race *r = arg;
     while (!atomic_load(&r->go) && !cf_over()) sched_yield();
     r->result = hf_release(r->hold);
@@ -363,7 +364,7 @@ static void race_cancel(cf *f, uint32_t held, uint32_t wanted, uint32_t behind_i
                                        : cf_arrive(f, first, f->name, forever);
     cf_attempt *behind =
         cf_queue(f, second, f->name, CF_OPTIONS(behind_it, .wait_ms = CF_WATCHDOG_MS));
-    cf_thread *releasing = cf_spawn(f, release_when_told, r);
+    cf_thread *releasing = cf_spawn(f, release_on_go, r);
     atomic_store(&r->go, 1);
     hf_cancel_fire(r->cancel);
     cf_join(releasing);
@@ -404,7 +405,7 @@ static void F47_close_racing_grants_of_any_kind_leaves_nothing_held(cf *f) {
         waiters[0] = cf_arrive(f, client, f->name, CF_WAIT(HF_WRITE));
         for (int i = 1; i < KINDS_COUNT; i++)
             waiters[i] = cf_queue(f, client, f->name, CF_WAIT(HF_READ));
-        cf_thread *releasing = cf_spawn(f, release_when_told, r);
+        cf_thread *releasing = cf_spawn(f, release_on_go, r);
         atomic_store(&r->go, 1);
         cf_close(f, client);
         cf_join(releasing);
@@ -465,7 +466,7 @@ static void write_a_while(kinds_chaos *c) {
 }
 
 /* Upgrade, and perhaps downgrade again; it is a reader before and after. */
-static void go_up(random_user *p, hf_hold *hold) {
+static void upgrade_and_downgrade(random_user *p, hf_hold *hold) {
     static const int64_t waits[] = {0, 1, 3, HF_FOREVER};
     kinds_chaos *c = p->chaos;
     uint64_t token = hf_fence(hold);
@@ -499,7 +500,7 @@ static void stay_inside(random_user *p, hf_hold *hold, const hf_options *o) {
     check_alone(c, 0);
     sched_yield();
     check_alone(c, 0);
-    if (o->kind == HF_UPGRADABLE && draw_number(p, 2)) go_up(p, hold);
+    if (o->kind == HF_UPGRADABLE && draw_number(p, 2)) upgrade_and_downgrade(p, hold);
     if (o->kind == HF_UPGRADABLE) atomic_fetch_sub(&c->upgradables, 1);
     atomic_fetch_sub(count, weight);
 }
@@ -511,7 +512,7 @@ static bool may_end(const hf_options *o, hf_result result) {
     return result == HF_TIMEOUT || result == HF_UNKNOWN_OUTCOME || result == HF_UNREACHABLE;
 }
 
-static void run_fool(void *arg) {
+static void run_random_visitor(void *arg) {
     static const uint32_t kinds[] = {HF_MUTEX, HF_READ,       HF_READ,       HF_READ,
                                      HF_WRITE, HF_UPGRADABLE, HF_UPGRADABLE, HF_PERMITS};
     static const int64_t waits[] = {0, 1, 4, HF_FOREVER, HF_FOREVER, HF_FOREVER};
@@ -536,7 +537,7 @@ static void run_fool(void *arg) {
     }
 }
 
-static void B08_everything_at_random_never_meets_what_it_must_not(cf *f) {
+static void B08_random_operations_never_break_exclusion(cf *f) {
     enum { CLIENTS = 4, THREADS = 5 };
     kinds_chaos *c = cf_new(f, sizeof *c);
     cf_thread *threads[CLIENTS * THREADS];
@@ -546,7 +547,7 @@ static void B08_everything_at_random_never_meets_what_it_must_not(cf *f) {
         random_user *p = cf_new(f, sizeof *p);
         *p = (random_user){c, i < CLIENTS ? cf_open(f) : NULL, seed + (uint64_t)i * 7919};
         if (!p->client) p->client = f->clients[2 + i % CLIENTS];
-        threads[i] = cf_spawn(f, run_fool, p);
+        threads[i] = cf_spawn(f, run_random_visitor, p);
     }
     for (int i = 0; i < CLIENTS * THREADS; i++) cf_join(threads[i]);
     assert_int_equal(c->failures, 0);
@@ -660,7 +661,7 @@ static void run_loop_once(hf_client *client, int ms) {
     if (poll(&fd, 1, ms) > 0) CF_IS(HF_OK, hf_dispatch(client));
 }
 
-static void turn_until(hf_client *client, atomic_int *flag) {
+static void run_loop_until(hf_client *client, atomic_int *flag) {
     int64_t until = t_now_ms() + t_patience(CF_WATCHDOG_MS);
     while (!atomic_load(flag) && t_now_ms() < until) run_loop_once(client, 100);
     assert_true(atomic_load(flag));
@@ -675,7 +676,7 @@ static void B05_a_client_without_threads_has_every_kind(cf *f) {
         kinds_outcome *o = begin_acquire(f, client, f->name, options);
         if (cf_has(CF_QUEUE)) CF_UNTIL((run_loop_once(client, 20), cf_queued(f->b, f->name) == 1));
         CF_FREE(blocks);
-        turn_until(client, &o->calls);
+        run_loop_until(client, &o->calls);
         OUTCOME(HF_OK, o);
         int64_t until = t_now_ms() + CF_WATCHDOG_MS;
         uint64_t renewed = cf_stats(client).renewed;
@@ -734,17 +735,17 @@ const cf_case cf_kinds[] = {
     CF_CASE_NEEDS(B07_a_cancel_ends_a_wait_for_any_kind, CF_KINDS),
     CF_CASE_NEEDS(B26_after_a_break_the_next_of_any_kind_is_served, CF_KINDS),
     CF_CASE_NEEDS(B15_renewal_keeps_every_kind_for_many_leases, CF_KINDS),
-    CF_CASE_NEEDS(B15_renewal_keeps_every_kind_that_somebody_waits_for, CF_KINDS),
+    CF_CASE_NEEDS(B15_renewal_keeps_every_kind_that_has_waiters, CF_KINDS),
     CF_CASE_NEEDS(B22_extend_makes_every_kind_outlive_its_lease, CF_KINDS),
-    CF_CASE_NEEDS(B11_a_lease_of_any_kind_that_runs_out_is_told, CF_KINDS),
-    CF_CASE_NEEDS(B11_a_hold_of_any_kind_that_is_broken_is_told, CF_KINDS),
-    CF_CASE_NEEDS(F05_max_hold_ends_every_kind_and_is_told, CF_KINDS),
-    CF_CASE_NEEDS(B12_after_a_loss_any_kind_may_be_taken_anew, CF_KINDS),
+    CF_CASE_NEEDS(B11_a_lease_of_any_kind_that_expires_is_reported, CF_KINDS),
+    CF_CASE_NEEDS(B11_a_broken_hold_of_any_kind_is_reported, CF_KINDS),
+    CF_CASE_NEEDS(F05_max_hold_ends_every_kind_and_is_reported, CF_KINDS),
+    CF_CASE_NEEDS(B12_after_a_loss_any_kind_may_be_acquired_again, CF_KINDS),
     CF_CASE_NEEDS(B10_a_normal_release_of_any_kind_is_no_loss, CF_KINDS),
     CF_CASE_NEEDS(F47_close_releases_every_kind_and_ends_its_waits, CF_KINDS),
     CF_CASE_NEEDS(B20_cancel_racing_a_release_of_any_kind_loses_no_wake_up, CF_KINDS),
     CF_CASE_NEEDS(F47_close_racing_grants_of_any_kind_leaves_nothing_held, CF_KINDS),
-    CF_CASE_NEEDS(B08_everything_at_random_never_meets_what_it_must_not, CF_KINDS),
+    CF_CASE_NEEDS(B08_random_operations_never_break_exclusion, CF_KINDS),
     CF_CASE_NEEDS(B05_async_agrees_with_sync_for_every_kind, CF_KINDS),
     CF_CASE_NEEDS(B16_async_readers_share_and_enter_together, CF_KINDS),
     CF_CASE_NEEDS(B07_a_cancel_ends_async_waits_for_every_kind, CF_KINDS),

@@ -57,7 +57,7 @@ static void check_ended(latch_waiter *w, hf_result expected) {
     cf_is(expected, w->result, w->detail, __FILE__, __LINE__);
 }
 
-/* The wait must go on, for long enough that it could end wrongly. */
+/* The wait must continue for so long that it could end wrongly. */
 static void check_waits(latch_waiter *w) {
     t_sleep_ms(150);
     assert_int_equal(atomic_load(&w->over), 0);
@@ -89,14 +89,14 @@ static void B31_it_is_never_counted_below_zero(cf *f) {
     CF_IS(HF_OK, hf_latch_count_down(f->a, f->name, 1, NULL));
 }
 
-static void B31_a_latch_of_none_is_open(cf *f) {
+static void B31_a_latch_of_zero_is_open(cf *f) {
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, 0));
     CF_IS(HF_OK, hf_latch_wait(f->b, f->name, &ONCE));
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, HF_LATCH_MAX));
     assert_int_equal(left_of(f->b, f->name), HF_LATCH_MAX);
 }
 
-static void B31_what_is_not_set_is_told(cf *f) {
+static void B31_a_latch_that_is_not_set_is_reported(cf *f) {
     uint32_t left = 77;
     CF_IS(HF_NOT_HELD, hf_latch_count_down(f->a, f->name, 1, &left));
     assert_int_equal(left, 0);
@@ -123,7 +123,7 @@ static void B31_arguments_are_checked(cf *f) {
 }
 
 /* A lock and a latch of the same name are independent, as are other names and spaces. */
-static void B31_a_latch_stands_apart_from_locks_and_other_names(cf *f) {
+static void B31_a_latch_is_separate_from_locks_and_other_names(cf *f) {
     hf_client *elsewhere = cf_open_url(f, cf_other_url(), NULL);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     CF_IS(HF_OK, hf_latch_set(f->b, f->name, 1));
@@ -178,7 +178,7 @@ static void B31_many_threads_of_many_clients_count_each_once(cf *f) {
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-static void B31_all_who_wait_are_let_go(cf *f) {
+static void B31_all_waiters_are_released(cf *f) {
     enum { WAITERS = 6 };
     latch_waiter *waits[WAITERS];
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, 2));
@@ -231,7 +231,7 @@ static void B31_a_close_ends_waits(cf *f) {
 }
 
 /* A wait for a latch blocks nothing else in its client. */
-static void B31_a_wait_leaves_the_rest_of_its_client_alone(cf *f) {
+static void B31_a_wait_does_not_block_the_rest_of_its_client(cf *f) {
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, 1));
     latch_waiter *w = begin_wait(f, f->a, f->name, &FOREVER);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
@@ -266,7 +266,7 @@ static void B31_setting_it_again_begins_a_new_round(cf *f) {
 }
 
 /* A round that completed while the waiter was not looking still ends the wait. */
-static void B31_a_round_that_was_missed_lets_its_waiters_go(cf *f) {
+static void B31_a_missed_round_releases_its_waiters(cf *f) {
     for (int i = 0; i < 10; i++) {
         CF_IS(HF_OK, hf_latch_set(f->a, f->name, 1));
         latch_waiter *w = begin_wait(f, f->b, f->name, &FOREVER);
@@ -277,7 +277,7 @@ static void B31_a_round_that_was_missed_lets_its_waiters_go(cf *f) {
 }
 
 /* A round that was given up ends no wait, because its work may not be done. */
-static void B31_a_round_given_up_lets_nobody_go(cf *f) {
+static void B31_an_abandoned_round_releases_no_waiter(cf *f) {
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, 2));
     latch_waiter *w = begin_wait(f, f->b, f->name, &FOREVER);
     assert_int_equal(count_down(f->a, f->name, 1), 1);
@@ -346,7 +346,7 @@ static void B31_processes_count_and_wait_for_each_other(cf *f) {
     t_shared_free(s, sizeof *s);
 }
 
-static int child_has_none(void *arg) {
+static int check_child_has_no_latch(void *arg) {
     latch_stage *s = arg;
     uint32_t left;
     CF_IS(HF_FORKED, hf_latch_set(s->f->a, s->f->name, 1));
@@ -360,7 +360,7 @@ static void F42_a_forked_child_has_no_latch(cf *f) {
     latch_stage *s = t_shared_new(sizeof *s);
     s->f = f;
     CF_IS(HF_OK, hf_latch_set(f->a, f->name, 2));
-    assert_int_equal(t_proc_wait(t_proc_start(child_has_none, s), CF_WATCHDOG_MS), 0);
+    assert_int_equal(t_proc_wait(t_proc_start(check_child_has_no_latch, s), CF_WATCHDOG_MS), 0);
     assert_int_equal(left_of(f->b, f->name), 2);
     t_shared_free(s, sizeof *s);
 }
@@ -368,20 +368,20 @@ static void F42_a_forked_child_has_no_latch(cf *f) {
 const cf_case cf_latch[] = {
     CF_CASE_NEEDS(B31_a_latch_is_counted_down_and_open, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B31_it_is_never_counted_below_zero, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B31_a_latch_of_none_is_open, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B31_what_is_not_set_is_told, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_a_latch_of_zero_is_open, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_a_latch_that_is_not_set_is_reported, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B31_arguments_are_checked, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B31_a_latch_stands_apart_from_locks_and_other_names, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_a_latch_is_separate_from_locks_and_other_names, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B31_many_threads_of_many_clients_count_each_once, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B31_all_who_wait_are_let_go, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_all_waiters_are_released, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B31_a_wait_ends_with_its_time, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B31_a_wait_is_cancelled, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B31_a_close_ends_waits, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B31_a_wait_leaves_the_rest_of_its_client_alone, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_a_wait_does_not_block_the_rest_of_its_client, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B31_a_client_without_threads_waits_too, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B31_setting_it_again_begins_a_new_round, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B31_a_round_that_was_missed_lets_its_waiters_go, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B31_a_round_given_up_lets_nobody_go, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_a_missed_round_releases_its_waiters, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B31_an_abandoned_round_releases_no_waiter, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B31_rounds_race_with_waits, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B31_processes_count_and_wait_for_each_other, CF_PROCESSES | CF_LATCH_LEADER),
     CF_CASE_NEEDS(F42_a_forked_child_has_no_latch, CF_LATCH_LEADER),

@@ -40,7 +40,7 @@ static void check_nobody(hf_client *client, const char *name) {
 
 /* ---- Campaigning ----------------------------------------------------------------------------- */
 
-static void B32_who_campaigns_leads_until_it_resigns(cf *f) {
+static void B32_a_campaigner_leads_until_it_resigns(cf *f) {
     check_nobody(f->a, f->name);
     hf_hold *hold = become_leader(f->a, f->name, "host-1:8080", NULL);
     check_leads(f->a, f->name, hold, "host-1:8080");
@@ -86,7 +86,7 @@ static campaign *begin_campaign(cf *f, hf_client *client, const char *value,
     return c;
 }
 
-static void B32_the_next_leads_when_one_resigns(cf *f) {
+static void B32_the_next_campaigner_leads_after_a_resignation(cf *f) {
     hf_hold *hold = become_leader(f->a, f->name, "first", NULL);
     campaign *next = begin_campaign(f, f->b, "second", &FOREVER);
     check_leads(f->b, f->name, hold, "first");
@@ -99,7 +99,7 @@ static void B32_the_next_leads_when_one_resigns(cf *f) {
     CF_FREE(next->hold);
 }
 
-static void B32_a_campaign_is_cancelled_or_closed_as_a_wait_is(cf *f) {
+static void B32_a_campaign_is_cancelled_or_closed_like_a_wait(cf *f) {
     hf_cancel *cancel = cf_cancel();
     hf_client *closing = cf_open(f);
     hf_hold *hold = become_leader(f->a, f->name, "first", NULL);
@@ -119,7 +119,7 @@ static void B32_a_campaign_is_cancelled_or_closed_as_a_wait_is(cf *f) {
 }
 
 /* A hold without a value is not a leader; its holder may become one at any time. */
-static void B32_who_holds_and_says_nothing_is_no_leader(cf *f) {
+static void B32_a_holder_without_a_value_is_no_leader(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     check_nobody(f->b, f->name);
     CF_IS(HF_OK, hf_proclaim(hold, "now", 3));
@@ -130,7 +130,7 @@ static void B32_who_holds_and_says_nothing_is_no_leader(cf *f) {
     CF_FREE(hold);
 }
 
-static void B32_a_leader_may_say_something_else(cf *f) {
+static void B32_a_leader_may_change_its_value(cf *f) {
     hf_hold *hold = become_leader(f->a, f->name, "one", NULL);
     for (int i = 0; i < 20; i++) {
         char value[16];
@@ -149,7 +149,7 @@ static void B32_a_leader_may_say_something_else(cf *f) {
     check_nobody(f->b, f->name);
 }
 
-static void B32_a_value_is_any_bytes(cf *f) {
+static void B32_a_value_may_have_any_bytes(cf *f) {
     char *value = cf_new(f, HF_VALUE_MAX + 1);
     hf_hold *hold = NULL;
     hf_leader_info *info = NULL;
@@ -190,7 +190,7 @@ static void B32_arguments_are_checked(cf *f) {
     hf_unref(hold);
 }
 
-static void B32_who_was_broken_leads_no_more(cf *f) {
+static void B32_a_broken_leader_no_longer_leads(cf *f) {
     cf_lost *lost = cf_new(f, sizeof *lost);
     hf_hold *hold =
         become_leader(f->a, f->name, "mine", &(hf_options){.on_lost = cf_on_lost, .arg = lost});
@@ -251,7 +251,7 @@ static void compare_token(leader_race *r, const hf_leader_info *info) {
     atomic_fetch_add(&r->seen, 1);
 }
 
-static void look_meanwhile(void *arg) {
+static void read_leader_meanwhile(void *arg) {
     leader_race *r = arg;
     while (!atomic_load(r->stop) && !cf_over()) {
         hf_leader_info *info = NULL;
@@ -270,7 +270,7 @@ static void B32_a_value_is_never_seen_with_another_token(cf *f) {
         races[i] = cf_new(f, sizeof **races);
         *races[i] =
             (leader_race){.client = i % 2 ? f->a : cf_open(f), .name = f->name, .stop = stop};
-        threads[i] = cf_spawn(f, i < CANDIDATES ? lead_in_turn : look_meanwhile, races[i]);
+        threads[i] = cf_spawn(f, i < CANDIDATES ? lead_in_turn : read_leader_meanwhile, races[i]);
     }
     for (int i = 0; i < CANDIDATES; i++) cf_join(threads[i]);
     atomic_store(stop, 1);
@@ -323,7 +323,7 @@ static void check_change(changes *c, int nth, const char *value, const hf_hold *
     assert_true(c->tokens[nth - 1] == (hold ? hf_fence(hold) : 0));
 }
 
-static void B32_an_observer_is_told_every_change_in_order(cf *f) {
+static void B32_an_observer_is_notified_of_every_change_in_order(cf *f) {
     hf_observer *observers[2];
     changes *c[2] = {begin_observing(f, f->b, &observers[0]),
                      begin_observing(f, f->a, &observers[1])};
@@ -343,7 +343,7 @@ static void B32_an_observer_is_told_every_change_in_order(cf *f) {
     for (int i = 0; i < 2; i++) assert_int_equal(atomic_load(&c[i]->count), 6);
 }
 
-static void B32_an_observer_that_comes_later_is_told_who_leads(cf *f) {
+static void B32_a_later_observer_is_notified_of_the_present_leader(cf *f) {
     hf_observer *observer;
     hf_hold *hold = become_leader(f->a, f->name, "before", NULL);
     changes *c = begin_observing(f, f->b, &observer);
@@ -368,7 +368,7 @@ static void B32_a_leader_whose_lease_ends_is_noticed(cf *f) {
 
 /* Many terms in a row, faster than the observer looks: notifications come in order, and the last
    term is always among them. */
-static void B32_what_is_told_is_in_order(cf *f) {
+static void B32_notifications_are_in_order(cf *f) {
     hf_observer *observer;
     changes *c = begin_observing(f, f->b, &observer);
     hf_hold *hold = NULL;
@@ -418,7 +418,7 @@ static void end_observer(void *arg) {
 }
 
 /* hf_unobserve waits for the running callback, and no callback comes after it. */
-static void B32_once_ended_nobody_is_called(cf *f) {
+static void B32_an_ended_observer_is_not_called(cf *f) {
     hf_observer *observer;
     changes *c = cf_new(f, sizeof *c);
     *c = (changes){.gate = 1};
@@ -466,7 +466,7 @@ static void churn_observers(void *arg) {
     free(own);
 }
 
-static void B32_observers_come_and_go_while_leaders_do(cf *f) {
+static void B32_observers_and_leaders_come_and_go(cf *f) {
     leader_race *races[4];
     cf_thread *threads[4];
     for (int i = 0; i < 4; i++) {
@@ -636,25 +636,25 @@ static void latches_and_leaders_that_a_store_lacks_are_unsupported(cf *f) {
 
 const cf_case cf_leader[] = {
     CF_CASE(latches_and_leaders_that_a_store_lacks_are_unsupported),
-    CF_CASE_NEEDS(B32_who_campaigns_leads_until_it_resigns, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B32_the_next_leads_when_one_resigns, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B32_a_campaign_is_cancelled_or_closed_as_a_wait_is, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B32_who_holds_and_says_nothing_is_no_leader, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B32_a_leader_may_say_something_else, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B32_a_value_is_any_bytes, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_a_campaigner_leads_until_it_resigns, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_the_next_campaigner_leads_after_a_resignation, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_a_campaign_is_cancelled_or_closed_like_a_wait, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_a_holder_without_a_value_is_no_leader, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_a_leader_may_change_its_value, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_a_value_may_have_any_bytes, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B32_arguments_are_checked, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B32_who_was_broken_leads_no_more, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_a_broken_leader_no_longer_leads, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B32_a_leader_lasts_as_long_as_its_lease_is_renewed, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B32_a_value_is_never_seen_with_another_token, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B32_an_observer_is_told_every_change_in_order, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B32_an_observer_that_comes_later_is_told_who_leads, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_an_observer_is_notified_of_every_change_in_order, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_a_later_observer_is_notified_of_the_present_leader, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B32_a_leader_whose_lease_ends_is_noticed, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B32_what_is_told_is_in_order, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_notifications_are_in_order, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B32_a_callback_may_call_back_in, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B32_an_observer_may_end_itself, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B32_once_ended_nobody_is_called, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_an_ended_observer_is_not_called, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B32_a_close_ends_observers, CF_LATCH_LEADER),
-    CF_CASE_NEEDS(B32_observers_come_and_go_while_leaders_do, CF_LATCH_LEADER),
+    CF_CASE_NEEDS(B32_observers_and_leaders_come_and_go, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B32_a_loop_observes_and_leads, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B32_a_callback_may_proclaim, CF_LATCH_LEADER),
     CF_CASE_NEEDS(B32_the_death_of_a_leader_is_noticed_and_the_next_leads,

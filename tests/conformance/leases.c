@@ -93,7 +93,7 @@ static void B22_a_renewal_never_shortens_an_extension(cf *f) {
     CF_FREE(hold);
 }
 
-static void B22_extend_refuses_what_is_no_lease(cf *f) {
+static void B22_extend_refuses_invalid_leases(cf *f) {
     static const int64_t bad[] = {-1,        1,        HF_LEASE_MIN_MS - 1, HF_LEASE_MAX_MS + 1,
                                   INT64_MAX, INT64_MIN};
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
@@ -107,7 +107,7 @@ static void B22_extend_refuses_what_is_no_lease(cf *f) {
     CF_FREE(hold);
 }
 
-static void B22_extend_does_not_bring_back_what_has_ended(cf *f) {
+static void B22_extend_does_not_restore_an_ended_hold(cf *f) {
     hf_hold *released = CF_TAKE(f->a, f->name, NULL);
     hf_hold *ref = hf_ref(released);
     CF_FREE(released);
@@ -127,7 +127,7 @@ static void B22_extend_does_not_bring_back_what_has_ended(cf *f) {
 
 /* ---- max_hold -------------------------------------------------------------------------------- */
 
-static void F05_max_hold_bounds_what_extend_and_remaining_say(cf *f) {
+static void F05_max_hold_bounds_extend_and_the_remaining_time(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.max_hold_ms = 10000});
     assert_in_range(hf_remaining_ms(hold), 1, 10000);
     CF_IS(HF_OK, hf_extend(hold, 60000));
@@ -146,8 +146,8 @@ const cf_case cf_leases[] = {
     CF_CASE(B22_extend_makes_a_hold_outlive_its_lease),
     CF_CASE(B22_extend_never_shortens),
     CF_CASE(B22_a_renewal_never_shortens_an_extension),
-    CF_CASE(B22_extend_refuses_what_is_no_lease),
-    CF_CASE(B22_extend_does_not_bring_back_what_has_ended),
-    CF_CASE(F05_max_hold_bounds_what_extend_and_remaining_say),
+    CF_CASE(B22_extend_refuses_invalid_leases),
+    CF_CASE(B22_extend_does_not_restore_an_ended_hold),
+    CF_CASE(F05_max_hold_bounds_extend_and_the_remaining_time),
     CF_CASES_END,
 };

@@ -72,7 +72,7 @@ static void B33_all_are_listed_without_a_pattern(cf *f) {
     CF_FREE(one);
 }
 
-static void B33_a_pattern_chooses(cf *f) {
+static void B33_a_pattern_selects_names(cf *f) {
     hf_hold *one = CF_TAKE(f->a, cf_name(f, "-a1"), NULL);
     hf_hold *two = CF_TAKE(f->a, cf_name(f, "-b1"), NULL);
     assert_int_equal(list_names(f, "-a*")->count, 1);
@@ -91,7 +91,7 @@ static const char *const odd[] = {
     "-\xc3\xa4\xff", "-[x]", "-*",   "-a b\n", "-}:q",
 };
 
-static void B33_any_name_is_told_as_it_is(cf *f) {
+static void B33_any_name_is_listed_unchanged(cf *f) {
     enum { ODD = sizeof odd / sizeof *odd };
     hf_hold *holds[ODD];
     for (int i = 0; i < ODD; i++) holds[i] = CF_TAKE(f->a, cf_name(f, odd[i]), NULL);
@@ -134,7 +134,7 @@ static void B33_many_names_are_listed(cf *f) {
     assert_int_equal(list_names(f, "-*")->count, 0);
 }
 
-static void B33_kinds_and_waiters_are_told(cf *f) {
+static void B33_kinds_and_waiters_are_reported(cf *f) {
     hf_hold *read = CF_TAKE(f->a, cf_name(f, "-r"), CF_TRY(HF_READ, 1));
     hf_hold *some =
         CF_TAKE(f->a, cf_name(f, "-p"),
@@ -155,7 +155,7 @@ static void B33_kinds_and_waiters_are_told(cf *f) {
     CF_FREE(cf_granted(writer));
 }
 
-static void B33_the_callback_ends_it(cf *f) {
+static void B33_the_callback_may_end_the_list(cf *f) {
     hf_hold *one = CF_TAKE(f->a, cf_name(f, "-1"), NULL);
     hf_hold *two = CF_TAKE(f->a, cf_name(f, "-2"), NULL);
     listed_names *s = cf_new(f, sizeof *s);
@@ -200,7 +200,7 @@ static int32_t fork_in(const char *name, const hf_info *info, void *arg) {
     return 0;
 }
 
-static void B33_a_child_of_the_callback_is_told_so(cf *f) {
+static void B33_a_child_forked_in_the_callback_gets_an_error(cf *f) {
     hf_hold *one = CF_TAKE(f->a, f->name, NULL);
     pid_t child = -1;
     hf_result r = hf_list(f->b, f->name, fork_in, &child);
@@ -231,7 +231,7 @@ static int32_t must_list_nothing(const char *name, const hf_info *info, void *ar
     t_fail("%s was listed, but the list must be empty", name);
 }
 
-static void B33_a_store_that_cannot_list_says_so(cf *f) {
+static void B33_a_store_that_cannot_list_returns_an_error(cf *f) {
     if (cf_has(CF_LISTS)) return;
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     CF_IS(HF_UNSUPPORTED, hf_list(f->a, NULL, must_list_nothing, NULL));
@@ -247,7 +247,7 @@ static void B33_listing_needs_a_function_and_a_client(cf *f) {
 
 /* The lock is free, but has waiters: only its queue exists. Entries that are not locks of this
    library are not listed. */
-static void B33_the_line_of_a_free_lock_is_listed(cf *f) {
+static void B33_a_free_lock_with_waiters_is_listed(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     cf_attempt *waiter = cf_arrive(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     DO("COPY hf:{%s}:q hf:{%s-free}:q", f->name, f->name);
@@ -269,17 +269,18 @@ static void B33_the_line_of_a_free_lock_is_listed(cf *f) {
 const cf_case cf_listing[] = {
     CF_CASE_NEEDS(B33_names_in_use_are_listed, CF_LISTS),
     CF_CASE_NEEDS(B33_all_are_listed_without_a_pattern, CF_LISTS),
-    CF_CASE_NEEDS(B33_a_pattern_chooses, CF_LISTS),
-    CF_CASE_NEEDS(B33_any_name_is_told_as_it_is, CF_LISTS),
+    CF_CASE_NEEDS(B33_a_pattern_selects_names, CF_LISTS),
+    CF_CASE_NEEDS(B33_any_name_is_listed_unchanged, CF_LISTS),
     CF_CASE_NEEDS(B33_the_longest_names_are_listed, CF_LISTS),
     CF_CASE_NEEDS(B33_many_names_are_listed, CF_LISTS),
-    CF_CASE_NEEDS(B33_kinds_and_waiters_are_told, CF_LISTS | CF_KINDS),
-    CF_CASE_NEEDS(B33_the_callback_ends_it, CF_LISTS),
+    CF_CASE_NEEDS(B33_kinds_and_waiters_are_reported, CF_LISTS | CF_KINDS),
+    CF_CASE_NEEDS(B33_the_callback_may_end_the_list, CF_LISTS),
     CF_CASE_NEEDS(B33_the_callback_may_call_back_in, CF_LISTS),
-    CF_CASE_NEEDS(B33_a_child_of_the_callback_is_told_so, CF_LISTS | CF_FORK_WITH_THREADS),
+    CF_CASE_NEEDS(B33_a_child_forked_in_the_callback_gets_an_error,
+                  CF_LISTS | CF_FORK_WITH_THREADS),
     CF_CASE_NEEDS(B33_other_prefixes_are_other_locks, CF_LISTS),
     CF_CASE(B33_listing_needs_a_function_and_a_client),
-    CF_CASE(B33_a_store_that_cannot_list_says_so),
-    CF_CASE_NEEDS(B33_the_line_of_a_free_lock_is_listed, CF_LISTS | CF_REDIS),
+    CF_CASE(B33_a_store_that_cannot_list_returns_an_error),
+    CF_CASE_NEEDS(B33_a_free_lock_with_waiters_is_listed, CF_LISTS | CF_REDIS),
     CF_CASES_END,
 };

@@ -33,7 +33,7 @@ static lost_victim *take_victim(cf *f, int64_t max_hold_ms, uint32_t flags) {
 }
 
 /* Checks every report of the loss; ends with the victim released. */
-static void check_told(lost_victim *v) {
+static void check_loss_reported(lost_victim *v) {
     CF_UNTIL(!hf_held(v->hold));
     CF_UNTIL(cf_readable(v->fd));
     CF_UNTIL(atomic_load(&v->lost.calls) > 0);
@@ -56,35 +56,35 @@ static void check_told(lost_victim *v) {
     assert_int_equal(atomic_load(&v->lost.calls), 1);
 }
 
-static void B11_a_broken_hold_is_told(cf *f) {
+static void B11_a_broken_hold_is_reported(cf *f) {
     lost_victim *v = take_victim(f, 0, 0);
     CF_IS(HF_OK, hf_break(f->b, f->name, 0));
-    check_told(v);
+    check_loss_reported(v);
 }
 
-static void B11_a_hold_broken_by_its_own_client_is_told(cf *f) {
+static void B11_a_hold_broken_by_its_own_client_is_reported(cf *f) {
     lost_victim *v = take_victim(f, 0, 0);
     CF_IS(HF_OK, hf_break(f->a, f->name, v->token));
-    check_told(v);
+    check_loss_reported(v);
 }
 
-static void B11_a_lease_that_runs_out_is_told(cf *f) {
+static void B11_a_lease_that_expires_is_reported(cf *f) {
     lost_victim *v = take_victim(f, 0, HF_NO_RENEW);
     CF_UNTIL(!hf_held(v->hold));
     assert_true(t_now_ms() - v->taken_at >= CF_SHORT_LEASE_MS * 9 / 10);
-    check_told(v);
+    check_loss_reported(v);
 }
 
-static void F05_max_hold_ends_a_hold_and_is_told(cf *f) {
+static void F05_max_hold_ends_a_hold_and_is_reported(cf *f) {
     enum { MAX_HOLD_MS = 2 * CF_KEPT_LEASE_MS };
     lost_victim *v = take_victim(f, MAX_HOLD_MS, 0);
     CF_UNTIL(!hf_held(v->hold));
     /* Renewal carried it past its lease, up to the bound. */
     assert_true(t_now_ms() - v->taken_at >= MAX_HOLD_MS * 9 / 10);
-    check_told(v);
+    check_loss_reported(v);
 }
 
-static void B12_asking_late_says_lost(cf *f) {
+static void B12_a_late_query_says_lost(cf *f) {
     hf_hold *hold =
         CF_TAKE(f->a, f->name, &(hf_options){.lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW});
     hf_hold *next = CF_TAKE(f->b, f->name, &WAIT);
@@ -112,16 +112,16 @@ static void B12_every_handle_of_a_lost_ownership_says_lost(cf *f) {
     CF_IS(HF_LOST, hf_release(v->hold));
 }
 
-static void B12_after_a_loss_the_same_owner_may_take_it_anew(cf *f) {
+static void B12_after_a_loss_the_same_owner_may_acquire_again(cf *f) {
     lost_victim *v = take_victim(f, 0, 0);
     CF_IS(HF_OK, hf_break(f->b, f->name, 0));
     CF_UNTIL(!hf_held(v->hold));
-    hf_hold *anew = CF_TAKE(f->a, f->name, &WAIT);
-    assert_true(hf_fence(anew) > v->token);
+    hf_hold *again = CF_TAKE(f->a, f->name, &WAIT);
+    assert_true(hf_fence(again) > v->token);
     CF_IS(HF_LOST, hf_release(v->hold));
-    assert_int_equal(hf_held(anew), 1);
-    assert_true(cf_token(f->b, f->name) == hf_fence(anew));
-    CF_FREE(anew);
+    assert_int_equal(hf_held(again), 1);
+    assert_true(cf_token(f->b, f->name) == hf_fence(again));
+    CF_FREE(again);
 }
 
 /* ---- No loss --------------------------------------------------------------------------------- */
@@ -142,7 +142,7 @@ static void B10_a_normal_release_is_no_loss(cf *f) {
 /* Release while the lease runs out. After a release in time on_lost is not called. After the
    release has returned, on_lost is never called. A release that comes too late reports the loss
    itself. */
-static void B10_a_release_racing_the_deadline_is_not_told_of_afterwards(cf *f) {
+static void B10_no_loss_is_reported_after_a_release_that_races_the_deadline(cf *f) {
     enum { ROUNDS = 8 };
     int64_t lease_ms = t_patience(200);
     cf_lost *lost = cf_new(f, ROUNDS * sizeof *lost);
@@ -213,15 +213,15 @@ static void B11_on_lost_may_use_the_library_and_release_the_hold(cf *f) {
 }
 
 const cf_case cf_loss[] = {
-    CF_CASE(B11_a_broken_hold_is_told),
-    CF_CASE(B11_a_hold_broken_by_its_own_client_is_told),
-    CF_CASE(B11_a_lease_that_runs_out_is_told),
-    CF_CASE(F05_max_hold_ends_a_hold_and_is_told),
-    CF_CASE(B12_asking_late_says_lost),
+    CF_CASE(B11_a_broken_hold_is_reported),
+    CF_CASE(B11_a_hold_broken_by_its_own_client_is_reported),
+    CF_CASE(B11_a_lease_that_expires_is_reported),
+    CF_CASE(F05_max_hold_ends_a_hold_and_is_reported),
+    CF_CASE(B12_a_late_query_says_lost),
     CF_CASE(B12_every_handle_of_a_lost_ownership_says_lost),
-    CF_CASE(B12_after_a_loss_the_same_owner_may_take_it_anew),
+    CF_CASE(B12_after_a_loss_the_same_owner_may_acquire_again),
     CF_CASE(B10_a_normal_release_is_no_loss),
-    CF_CASE(B10_a_release_racing_the_deadline_is_not_told_of_afterwards),
+    CF_CASE(B10_no_loss_is_reported_after_a_release_that_races_the_deadline),
     CF_CASE(B11_on_lost_may_use_the_library_and_release_the_hold),
     CF_CASES_END,
 };

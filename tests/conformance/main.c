@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conformance STORE [PATTERN | PART/PARTS]: run the cases that apply to a store; or those whose
- * name matches; or one part of them: 1/2 and 2/2 side by side take half as long.
+ * conformance STORE [PATTERN | PART/PARTS]: run the cases that apply to a store. With a pattern,
+ * run only cases whose name matches. With a part such as 1/2, run only that part: 1/2 and 2/2 side
+ * by side take half as long.
  *
  * The table of stores lists what each store has, and the cases list what they need. This alone
  * decides which behaviour applies where. A case without needs applies to every store.
@@ -153,19 +154,20 @@ static void start_cluster(void) {
 }
 
 /* Whether an answer to PUBSUB NUMSUB reports a subscriber of its one channel. */
-static bool is_heard(redisReply *reply) {
-    bool heard = reply->elements == 2 && reply->element[1]->integer > 0;
+static bool has_subscriber_in(redisReply *reply) {
+    bool found = reply->elements == 2 && reply->element[1]->integer > 0;
     freeReplyObject(reply);
-    return heard;
+    return found;
 }
 
 static bool is_subscribed(t_redis *node, const char *name, const char *entry) {
     size_t length = strcspn(entry, ":#");
-    if (!cluster) return is_heard(t_redis_cmd(node, "PUBSUB NUMSUB hf:c:%b", entry, length));
+    if (!cluster)
+        return has_subscriber_in(t_redis_cmd(node, "PUBSUB NUMSUB hf:c:%b", entry, length));
     redisReply *reply = t_redis_cmd(node, "PUBSUB SHARDNUMSUB hf:{%s}:c:%b", name, entry, length);
-    if (reply->type != REDIS_REPLY_ERROR) return is_heard(reply);
+    if (reply->type != REDIS_REPLY_ERROR) return has_subscriber_in(reply);
     freeReplyObject(reply); /* before Redis 7 */
-    return is_heard(t_redis_cmd(node, "PUBSUB NUMSUB hf:{%s}:c:%b", name, entry, length));
+    return has_subscriber_in(t_redis_cmd(node, "PUBSUB NUMSUB hf:{%s}:c:%b", name, entry, length));
 }
 
 /* Counts clients that are subscribed: others may be passed over. */
@@ -207,7 +209,7 @@ static void remove_directory(void) {
     rmdir(directory);
 }
 
-static int in_redis_line(const char *name) {
+static int in_redis_queue(const char *name) {
     return redis_queue_length(redis, name);
 }
 
@@ -225,19 +227,19 @@ static const store stores[] = {
      start_file, file_queue_length},
     {"redis",
      CF_PROCESSES | CF_REDIS | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
-     start_redis, in_redis_line},
+     start_redis, in_redis_queue},
     {"redis-replicas",
      CF_PROCESSES | CF_REDIS | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
-     start_replicas, in_redis_line},
+     start_replicas, in_redis_queue},
     {"redis-unix",
      CF_PROCESSES | CF_REDIS | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
-     start_redis_unix, in_redis_line},
+     start_redis_unix, in_redis_queue},
     {"redis-tls",
      CF_PROCESSES | CF_REDIS | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
-     start_redis_tls, in_redis_line},
+     start_redis_tls, in_redis_queue},
     {"sentinel",
      CF_PROCESSES | CF_REDIS | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
-     start_sentinel, in_redis_line},
+     start_sentinel, in_redis_queue},
     {"redis-quorum", CF_PROCESSES, start_quorum, NULL},
     {"cluster", CF_PROCESSES | CF_EXPORTS | CF_QUEUE | CF_KINDS | CF_LATCH_LEADER | CF_LISTS,
      start_cluster, cluster_queue_length},
@@ -294,7 +296,7 @@ typedef struct share {
 static const share whole = {1, 1};
 
 /* False: the word is a pattern. */
-static bool is_share(const char *word, share *s) {
+static bool is_part(const char *word, share *s) {
     share of;
     char beyond;
     if (sscanf(word, "%u/%u%c", &of.part, &of.parts, &beyond) != 2) return false;
@@ -352,7 +354,7 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0); /* so that the output names the case that hangs */
     share of = whole;
     const char *pattern = argc > 2 ? argv[2] : NULL;
-    if (pattern && is_share(pattern, &of)) pattern = NULL;
+    if (pattern && is_part(pattern, &of)) pattern = NULL;
     size_t count = collect_cases(under_test, of);
     return cf_run(under_test->name, tests, count, start_store, stop_store, pattern);
 }

@@ -7,7 +7,7 @@
 
 /* ---- F48 ------------------------------------------------------------------------------------- */
 
-static void F48_a_second_release_says_not_held(cf *f) {
+static void F48_a_second_release_returns_not_held(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     hf_hold *second = hf_ref(hold), *third = hf_ref(hold);
     assert_ptr_equal(second, hold);
@@ -31,12 +31,12 @@ static void check_stale_release(cf *f, hf_client *client) {
     CF_FREE(next);
 }
 
-static void F48_a_second_release_never_frees_a_later_holder_s_lock(cf *f) {
+static void F48_a_second_release_never_frees_the_lock_of_a_later_holder(cf *f) {
     check_stale_release(f, f->b);
     check_stale_release(f, f->a); /* the same owner, in a later ownership */
 }
 
-static void F48_the_release_of_a_lost_hold_says_lost_and_frees_nothing(cf *f) {
+static void F48_the_release_of_a_lost_hold_returns_lost_and_frees_nothing(cf *f) {
     hf_hold *lost =
         CF_TAKE(f->a, f->name, &(hf_options){.lease_ms = CF_SHORT_LEASE_MS, .flags = HF_NO_RENEW});
     hf_hold *ref = hf_ref(lost);
@@ -112,7 +112,7 @@ static void null_stats_are_refused(cf *f) {
     CF_IS(HF_INVALID, hf_stats_get(f->a, NULL));
 }
 
-static void no_url_is_the_environment_s_or_refused(cf *f) {
+static void without_a_url_the_environment_decides(cf *f) {
     hf_client *client = f->a;
     unsetenv("HOLDFAST_URL");
     CF_IS(HF_INVALID, hf_open(NULL, NULL, &client));
@@ -127,14 +127,14 @@ static void no_url_is_the_environment_s_or_refused(cf *f) {
 }
 
 const cf_case cf_misuse[] = {
-    CF_CASE(F48_a_second_release_says_not_held),
-    CF_CASE(F48_a_second_release_never_frees_a_later_holder_s_lock),
-    CF_CASE(F48_the_release_of_a_lost_hold_says_lost_and_frees_nothing),
+    CF_CASE(F48_a_second_release_returns_not_held),
+    CF_CASE(F48_a_second_release_never_frees_the_lock_of_a_later_holder),
+    CF_CASE(F48_the_release_of_a_lost_hold_returns_lost_and_frees_nothing),
     CF_CASE(F48_dropping_the_last_reference_releases),
     CF_CASE(F48_dropping_the_last_two_references_at_once_releases),
     CF_CASE(F48_dropping_one_handle_of_an_ownership_leaves_the_other),
     CF_CASE(null_is_allowed_where_the_header_says_so),
     CF_CASE(null_stats_are_refused),
-    CF_CASE(no_url_is_the_environment_s_or_refused),
+    CF_CASE(without_a_url_the_environment_decides),
     CF_CASES_END,
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Acquiring many names at once (B19): all or nothing, one time budget, no deadlock in any order of
- * names, and the loss of one is the loss of all.
+ * Acquiring many names at once (B19): all or nothing, one time budget, and no deadlock in any order
+ * of names. The loss of one is the loss of all.
  *
  * A case's names are its own with the suffixes -1, -2 and -3; they sort in that order. Cases that
  * need only the mutex run on every store.
@@ -149,7 +149,7 @@ static void B19_all_are_held_by_one_hold_each_under_its_token(cf *f) {
     assert_int_equal(cf_stats(f->a).released, 2 * NAMES);
 }
 
-static void B19_one_name_is_as_good_as_many(cf *f) {
+static void B19_one_name_works_like_many(cf *f) {
     hf_hold *hold = take_all(f->a, REQUESTS({.name = f->name}), NULL);
     assert_true(hf_fence_of(hold, 0) == cf_token(f->b, f->name));
     check_busy(f, f->name);
@@ -162,7 +162,7 @@ static void B19_one_name_is_as_good_as_many(cf *f) {
     assert_true(hf_fence_of(NULL, 0) == 0);
 }
 
-static void B19_as_many_names_as_there_may_be(cf *f) {
+static void B19_the_maximum_number_of_names(cf *f) {
     static char names[HF_NAMES_MAX + 1][128];
     static hf_request requests[HF_NAMES_MAX + 1];
     for (int i = 0; i <= HF_NAMES_MAX; i++) {
@@ -265,7 +265,7 @@ static void B19_closing_releases_all_of_a_hold(cf *f) {
 
 /* ---- Waiting --------------------------------------------------------------------------------- */
 
-static void B19_all_are_waited_for(cf *f) {
+static void B19_the_call_waits_for_all_names(cf *f) {
     trio *t = new_trio(f);
     hf_hold *others[NAMES];
     for (int i = 0; i < NAMES; i++) others[i] = CF_TAKE(f->b, t->name[i], NULL);
@@ -283,8 +283,8 @@ static void B19_all_are_waited_for(cf *f) {
     check_all_free(f, t);
 }
 
-/* If each name had its own time budget, it would now wait for the second as long again. */
-static void B19_one_budget_of_time_is_for_all(cf *f) {
+/* If each name had its own time budget, the call would wait for the second as long again. */
+static void B19_one_time_budget_covers_all_names(cf *f) {
     trio *t = new_trio(f);
     int64_t wait = t_patience(1500);
     hf_hold *first = CF_TAKE(f->b, t->name[0], NULL), *second = CF_TAKE(f->b, t->name[1], NULL);
@@ -298,7 +298,7 @@ static void B19_one_budget_of_time_is_for_all(cf *f) {
     check_all_free(f, t);
 }
 
-static void B19_what_is_held_is_renewed_while_the_rest_is_waited_for(cf *f) {
+static void B19_held_names_are_renewed_while_others_are_waited_for(cf *f) {
     trio *t = new_trio(f);
     hf_hold *other = CF_TAKE(f->b, t->name[2], NULL);
     multi_call *c =
@@ -315,7 +315,7 @@ static void B19_what_is_held_is_renewed_while_the_rest_is_waited_for(cf *f) {
 }
 
 /* A name that is lost during the wait is acquired again: all returned names are held. */
-static void B19_what_is_lost_while_waiting_is_taken_again(cf *f) {
+static void B19_a_name_lost_during_the_wait_is_acquired_again(cf *f) {
     trio *t = new_trio(f);
     for (int lost = 0; lost < 2; lost++) {
         cf_lost *lost_calls = cf_new(f, sizeof *lost_calls);
@@ -339,7 +339,7 @@ static void B19_what_is_lost_while_waiting_is_taken_again(cf *f) {
     }
 }
 
-static void B19_what_was_lost_while_waiting_is_said_when_time_is_up(cf *f) {
+static void B19_a_name_lost_during_the_wait_is_reported_at_the_timeout(cf *f) {
     trio *t = new_trio(f);
     hf_cancel *cancel = cf_cancel();
     hf_hold *other = CF_TAKE(f->b, t->name[2], NULL);
@@ -398,7 +398,7 @@ static void visit_all(sections *r, hf_client *client, int index) {
     }
 }
 
-static void check_rooms(sections *r, int callers) {
+static void check_sections(sections *r, int callers) {
     long visits = 0;
     for (int i = 0; i < NAMES; i++) {
         assert_int_equal(atomic_load(&r->section[i].failures), 0);
@@ -423,7 +423,7 @@ static void check_callers(cf *f, bool one_client) {
         threads[i] = cf_spawn(f, run_caller, c);
     }
     for (int i = 0; i < CALLERS; i++) cf_join(threads[i]);
-    check_rooms(r, CALLERS);
+    check_sections(r, CALLERS);
 }
 
 static void B19_opposite_orders_of_one_client_do_not_deadlock(cf *f) {
@@ -455,7 +455,7 @@ static void B19_opposite_orders_of_processes_do_not_deadlock(cf *f) {
     for (int i = 0; i < CALLERS; i++) children[i] = t_proc_start(visit_in_child, s);
     for (int i = 0; i < CALLERS; i++)
         assert_int_equal(t_proc_wait(children[i], 2 * CF_WATCHDOG_MS), 0);
-    check_rooms(&s->sections, CALLERS);
+    check_sections(&s->sections, CALLERS);
     t_shared_free(s, sizeof *s);
 }
 
@@ -495,7 +495,7 @@ static void B19_names_of_a_killed_process_come_free(cf *f) {
     t_shared_free(d, sizeof *d);
 }
 
-/* It holds two of them, and waits for the third. */
+/* The process holds two of the names, and waits for the third. */
 static void B19_a_process_killed_while_it_waits_keeps_none(cf *f) {
     doomed *d = t_shared_new(sizeof *d);
     d->t = new_trio(f);
@@ -557,7 +557,7 @@ static void check_stronger(cf *f, uint32_t weak, uint32_t strong) {
     }
 }
 
-static void B19_of_two_kinds_of_a_name_the_stronger_is_taken(cf *f) {
+static void B19_the_stronger_of_two_kinds_of_a_name_is_acquired(cf *f) {
     check_stronger(f, HF_READ, HF_READ);
     check_stronger(f, HF_READ, HF_UPGRADABLE);
     check_stronger(f, HF_READ, HF_WRITE);
@@ -643,7 +643,7 @@ static void B19_a_try_shares_what_can_be_shared(cf *f) {
     check_all_free(f, t);
 }
 
-static void B19_a_capacity_in_force_is_said(cf *f) {
+static void B19_a_capacity_in_force_is_reported(cf *f) {
     trio *t = new_trio(f);
     hf_hold *other = CF_TAKE(f->b, t->name[1], &(hf_options){.kind = HF_PERMITS, .capacity = 37});
     refuse_all(
@@ -655,7 +655,7 @@ static void B19_a_capacity_in_force_is_said(cf *f) {
     CF_FREE(other);
 }
 
-static void B19_readers_of_a_client_share_also_with_one_of_many_names(cf *f) {
+static void B19_readers_of_a_client_share_with_one_of_many_names(cf *f) {
     trio *t = new_trio(f);
     hf_hold *alone = CF_TAKE(f->a, t->name[1], CF_TRY(HF_READ, 1));
     hf_hold *hold =
@@ -686,7 +686,7 @@ static void B19_a_waiting_writer_is_not_passed(cf *f) {
 
 /* ---- Owners ---------------------------------------------------------------------------------- */
 
-static void B19_a_name_that_is_held_is_entered_again(cf *f) {
+static void B19_a_held_name_is_re_entered(cf *f) {
     trio *t = new_trio(f);
     hf_hold *one = CF_TAKE(f->a, t->name[1], NULL);
     hf_hold *all = take_all(f->a, t->forth, NAMES, NULL);
@@ -714,7 +714,7 @@ static void B19_a_name_that_is_held_is_entered_again(cf *f) {
     check_all_free(f, t);
 }
 
-static void B19_entering_again_may_be_forbidden(cf *f) {
+static void B19_re_entry_may_be_forbidden(cf *f) {
     trio *t = new_trio(f);
     hf_hold *one = CF_TAKE(f->a, t->name[1], NULL);
     const hf_options wait = {.wait_ms = HF_FOREVER};
@@ -736,7 +736,7 @@ static void B19_entering_again_may_be_forbidden(cf *f) {
     CF_FREE(all);
 }
 
-static void B19_what_could_only_wait_for_itself_is_said(cf *f) {
+static void B19_a_request_that_could_only_wait_for_itself_is_a_deadlock(cf *f) {
     trio *t = new_trio(f);
     hf_hold *reads = CF_TAKE(f->a, t->name[1], CF_TRY(HF_READ, 0));
     refuse_all(HF_DEADLOCK, f->a,
@@ -805,7 +805,7 @@ static void lose_name(cf *f, const char *name) {
     if (result != HF_NOT_HELD) CF_IS(HF_OK, result);
 }
 
-static void B19_the_loss_of_several_is_told_once(cf *f) {
+static void B19_the_loss_of_several_is_reported_once(cf *f) {
     trio *t = new_trio(f);
     loss_record *known = cf_new(f, sizeof *known);
     hf_hold *hold =
@@ -818,8 +818,8 @@ static void B19_the_loss_of_several_is_told_once(cf *f) {
     assert_int_equal(atomic_load(&known->calls), 1);
 }
 
-/* Both have a handle on the lost name: each is notified for its own hold. */
-static void B19_those_who_share_a_name_are_told_each(cf *f) {
+/* Two holds have a handle on the lost name. Each of the two is notified. */
+static void B19_each_handle_of_a_shared_name_is_notified(cf *f) {
     trio *t = new_trio(f);
     loss_record *of_all = cf_new(f, sizeof *of_all), *of_one = cf_new(f, sizeof *of_one);
     hf_hold *all =
@@ -854,7 +854,7 @@ static void B19_on_lost_may_release_all(cf *f) {
 
 /* ---- Times ----------------------------------------------------------------------------------- */
 
-static void B19_the_least_that_remains_remains_of_all(cf *f) {
+static void B19_the_remaining_time_is_the_shortest_of_all(cf *f) {
     trio *t = new_trio(f);
     int64_t shorter = t_patience(5000), longer = t_patience(60000);
     hf_hold *one =
@@ -903,7 +903,7 @@ static void B19_max_hold_counts_from_when_all_are_held(cf *f) {
     check_all_free(f, t);
 }
 
-static void B19_max_hold_bounds_also_what_is_had_at_once(cf *f) {
+static void B19_max_hold_bounds_names_acquired_in_one_step(cf *f) {
     trio *t = new_trio(f);
     int64_t most = t_patience(300);
     hf_hold *hold = take_all(f->a, t->forth, NAMES, &(hf_options){.max_hold_ms = most});
@@ -1034,7 +1034,8 @@ static void break_it(void *arg) {
     a->result = hf_break(a->client, a->name, 0);
 }
 
-static void check_told_by_dispatch(cf *f, hf_client *client, const char *name, loss_record *known) {
+static void check_reported_by_dispatch(cf *f, hf_client *client, const char *name,
+                                       loss_record *known) {
     cf_attempt *a = cf_new(f, sizeof *a);
     *a = (cf_attempt){.client = f->b, .name = name};
     cf_thread *thread = cf_spawn(f, break_it, a);
@@ -1061,7 +1062,7 @@ static void B19_a_client_without_threads_takes_many(cf *f) {
     cf_join(thread);
     CF_IS(HF_OK, other->result);
     assert_int_equal(hf_held(hold), 1);
-    check_told_by_dispatch(f, client, t->name[0], known);
+    check_reported_by_dispatch(f, client, t->name[0], known);
     assert_ptr_equal(atomic_load(&known->hold), hold);
     release_outcome *o = cf_new(f, sizeof *o);
     CF_IS(HF_OK, hf_release_async(hold, on_released, o));
@@ -1126,44 +1127,44 @@ static void B19_requests_of_other_versions_are_understood(cf *f) {
    its nodes cannot agree on an order of arrival. */
 const cf_case cf_multi_acquire[] = {
     CF_CASE(B19_all_are_held_by_one_hold_each_under_its_token),
-    CF_CASE(B19_one_name_is_as_good_as_many),
-    CF_CASE(B19_as_many_names_as_there_may_be),
+    CF_CASE(B19_one_name_works_like_many),
+    CF_CASE(B19_the_maximum_number_of_names),
     CF_CASE(B19_the_longest_names_can_be_taken_together),
     CF_CASE(B19_nothing_is_kept_when_one_is_busy),
     CF_CASE(B19_nothing_is_kept_when_time_is_up),
     CF_CASE_NEEDS(B19_nothing_is_kept_when_it_is_cancelled, CF_QUEUE),
     CF_CASE_NEEDS(B19_nothing_is_kept_when_the_client_is_closed, CF_QUEUE),
     CF_CASE(B19_closing_releases_all_of_a_hold),
-    CF_CASE_NEEDS(B19_all_are_waited_for, CF_QUEUE),
-    CF_CASE_NEEDS(B19_one_budget_of_time_is_for_all, CF_QUEUE),
-    CF_CASE_NEEDS(B19_what_is_held_is_renewed_while_the_rest_is_waited_for, CF_QUEUE),
-    CF_CASE_NEEDS(B19_what_is_lost_while_waiting_is_taken_again, CF_QUEUE),
-    CF_CASE_NEEDS(B19_what_was_lost_while_waiting_is_said_when_time_is_up, CF_QUEUE),
+    CF_CASE_NEEDS(B19_the_call_waits_for_all_names, CF_QUEUE),
+    CF_CASE_NEEDS(B19_one_time_budget_covers_all_names, CF_QUEUE),
+    CF_CASE_NEEDS(B19_held_names_are_renewed_while_others_are_waited_for, CF_QUEUE),
+    CF_CASE_NEEDS(B19_a_name_lost_during_the_wait_is_acquired_again, CF_QUEUE),
+    CF_CASE_NEEDS(B19_a_name_lost_during_the_wait_is_reported_at_the_timeout, CF_QUEUE),
     CF_CASE(B19_opposite_orders_of_one_client_do_not_deadlock),
     CF_CASE(B19_opposite_orders_of_two_clients_do_not_deadlock),
     CF_CASE_NEEDS(B19_opposite_orders_of_processes_do_not_deadlock, CF_PROCESSES),
     CF_CASE_NEEDS(B19_names_of_a_killed_process_come_free, CF_PROCESSES),
     CF_CASE_NEEDS(B19_a_process_killed_while_it_waits_keeps_none, CF_PROCESSES | CF_QUEUE),
     CF_CASE(B19_a_name_given_twice_is_taken_once),
-    CF_CASE_NEEDS(B19_of_two_kinds_of_a_name_the_stronger_is_taken, CF_KINDS),
+    CF_CASE_NEEDS(B19_the_stronger_of_two_kinds_of_a_name_is_acquired, CF_KINDS),
     CF_CASE_NEEDS(B19_permits_of_one_name_add_up, CF_KINDS),
     CF_CASE_NEEDS(B19_requests_that_contradict_each_other_are_refused, CF_KINDS),
     CF_CASE_NEEDS(B19_kinds_may_be_mixed, CF_KINDS),
     CF_CASE_NEEDS(B19_a_try_shares_what_can_be_shared, CF_KINDS),
-    CF_CASE_NEEDS(B19_a_capacity_in_force_is_said, CF_KINDS),
-    CF_CASE_NEEDS(B19_readers_of_a_client_share_also_with_one_of_many_names, CF_KINDS),
+    CF_CASE_NEEDS(B19_a_capacity_in_force_is_reported, CF_KINDS),
+    CF_CASE_NEEDS(B19_readers_of_a_client_share_with_one_of_many_names, CF_KINDS),
     CF_CASE_NEEDS(B19_a_waiting_writer_is_not_passed, CF_KINDS),
-    CF_CASE(B19_a_name_that_is_held_is_entered_again),
-    CF_CASE(B19_entering_again_may_be_forbidden),
-    CF_CASE_NEEDS(B19_what_could_only_wait_for_itself_is_said, CF_KINDS),
+    CF_CASE(B19_a_held_name_is_re_entered),
+    CF_CASE(B19_re_entry_may_be_forbidden),
+    CF_CASE_NEEDS(B19_a_request_that_could_only_wait_for_itself_is_a_deadlock, CF_KINDS),
     CF_CASE(B19_the_loss_of_any_is_the_loss_of_all),
-    CF_CASE(B19_the_loss_of_several_is_told_once),
-    CF_CASE(B19_those_who_share_a_name_are_told_each),
+    CF_CASE(B19_the_loss_of_several_is_reported_once),
+    CF_CASE(B19_each_handle_of_a_shared_name_is_notified),
     CF_CASE(B19_on_lost_may_release_all),
-    CF_CASE(B19_the_least_that_remains_remains_of_all),
+    CF_CASE(B19_the_remaining_time_is_the_shortest_of_all),
     CF_CASE(B19_extending_extends_all),
     CF_CASE_NEEDS(B19_max_hold_counts_from_when_all_are_held, CF_QUEUE),
-    CF_CASE(B19_max_hold_bounds_also_what_is_had_at_once),
+    CF_CASE(B19_max_hold_bounds_names_acquired_in_one_step),
     CF_CASE_NEEDS(B19_without_renewal_all_end_a_lease_after_all_are_held, CF_QUEUE),
     CF_CASE(B19_the_last_reference_releases_all),
     CF_CASE(B19_any_thread_may_release_all),

@@ -2,7 +2,7 @@
 /* F50: every name is a separate lock, or is refused with a reason. */
 #include "conformance.h"
 
-static void F50_a_name_that_is_none_is_refused(cf *f) {
+static void F50_an_invalid_name_is_refused(cf *f) {
     char too_long[HF_NAME_MAX + 2];
     memset(too_long, 'x', sizeof too_long - 1);
     too_long[sizeof too_long - 1] = '\0';
@@ -45,7 +45,7 @@ static void F50_names_with_braces_and_separators_are_distinct(cf *f) {
     check_distinct(f, names, sizeof names / sizeof *names);
 }
 
-static void F50_every_byte_is_a_name_of_its_own(cf *f) {
+static void F50_every_byte_makes_a_different_name(cf *f) {
     enum { BYTES = 255 };
     const char **names = cf_new(f, (BYTES + 1) * sizeof *names);
     char *all = cf_new(f, BYTES + 1);
@@ -83,9 +83,9 @@ static void F50_names_and_options_are_copied(cf *f) {
 }
 
 const cf_case cf_names[] = {
-    CF_CASE(F50_a_name_that_is_none_is_refused),
+    CF_CASE(F50_an_invalid_name_is_refused),
     CF_CASE(F50_names_with_braces_and_separators_are_distinct),
-    CF_CASE(F50_every_byte_is_a_name_of_its_own),
+    CF_CASE(F50_every_byte_makes_a_different_name),
     CF_CASE(F50_long_names_are_distinct_to_the_last_byte),
     CF_CASE(F50_names_and_options_are_copied),
     CF_CASES_END,

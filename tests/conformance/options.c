@@ -65,7 +65,7 @@ static hf_result acquire_sized(cf *f, const void *options, size_t size, hf_hold 
     return hf_acquire_v(f->a, f->name, (const hf_options *)options, size, hold);
 }
 
-static void a_newer_caller_is_understood_unless_it_sets_what_is_lacking(cf *f) {
+static void a_newer_caller_is_understood_unless_it_sets_an_unknown_option(cf *f) {
     newer_options newer = {.known = {.lease_ms = 5000}};
     hf_hold *hold = NULL;
     CF_IS(HF_OK, acquire_sized(f, &newer, sizeof newer, &hold));
@@ -176,7 +176,7 @@ const cf_case cf_options[] = {
     CF_CASE(F49_options_out_of_range_are_refused),
     CF_CASE(F49_options_of_the_future_are_unsupported),
     CF_CASE(F49_the_limits_themselves_are_allowed),
-    CF_CASE(a_newer_caller_is_understood_unless_it_sets_what_is_lacking),
+    CF_CASE(a_newer_caller_is_understood_unless_it_sets_an_unknown_option),
     CF_CASE(an_older_caller_is_understood),
     CF_CASE(F49_client_options_out_of_range_are_refused),
     CF_CASE(client_options_of_another_version),

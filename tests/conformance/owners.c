@@ -60,7 +60,7 @@ static void B25_an_owner_that_waits_in_two_threads_enters_with_both(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, NULL));
 }
 
-static void B25_a_logical_owner_is_not_the_thread_of_that_number(cf *f) {
+static void B25_a_logical_owner_is_not_the_thread_with_that_id(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     hf_info *info = cf_inspect(f->a, f->name);
     assert_int_equal(info->owner[0], 't');
@@ -135,18 +135,19 @@ static void B25_tasks_that_share_a_thread_exclude_each_other(cf *f) {
     take_turns(f, named, 2);
 }
 
-static void B25_an_owner_is_one_of_its_client(cf *f) {
+static void B25_an_owner_belongs_to_its_client(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.owner = UINT64_MAX});
     CF_REFUSED(HF_BUSY, f->b, f->name, &(hf_options){.owner = UINT64_MAX});
     CF_FREE(CF_TAKE(f->a, f->name, &(hf_options){.owner = UINT64_MAX}));
     CF_FREE(hold);
 }
 
-static void F44_a_hold_outlives_its_thread_and_is_no_other_thread_s(cf *f) {
+static void F44_a_hold_outlives_its_thread_and_passes_to_no_other(cf *f) {
     hf_hold *hold;
     CF_IS(HF_OK, cf_acquire_in_thread(f, f->a, f->name, &(hf_options){.lease_ms = CF_KEPT_LEASE_MS},
                                       &hold));
-    /* The ids of ended threads are reused at once: none of these may pass for the first. */
+    /* The ids of ended threads are reused at once. None of the later threads may be taken for the
+       first one. */
     for (int i = 0; i < 20; i++) CF_IS(HF_BUSY, cf_acquire_in_thread(f, f->a, f->name, NULL, NULL));
     CF_REFUSED(HF_BUSY, f->a, f->name, NULL);
 
@@ -163,10 +164,10 @@ const cf_case cf_owners[] = {
     CF_CASE(B25_two_owners_in_one_thread_exclude_each_other),
     CF_CASE(B25_one_owner_in_two_threads_re_enters),
     CF_CASE(B25_an_owner_that_waits_in_two_threads_enters_with_both),
-    CF_CASE(B25_a_logical_owner_is_not_the_thread_of_that_number),
+    CF_CASE(B25_a_logical_owner_is_not_the_thread_with_that_id),
     CF_CASE(B25_fresh_owners_in_one_thread_exclude_each_other),
     CF_CASE(B25_tasks_that_share_a_thread_exclude_each_other),
-    CF_CASE(B25_an_owner_is_one_of_its_client),
-    CF_CASE(F44_a_hold_outlives_its_thread_and_is_no_other_thread_s),
+    CF_CASE(B25_an_owner_belongs_to_its_client),
+    CF_CASE(F44_a_hold_outlives_its_thread_and_passes_to_no_other),
     CF_CASES_END,
 };

@@ -27,7 +27,7 @@ static void check_used(cf *f, uint32_t used, uint32_t capacity, uint32_t holders
 
 /* ---- Capacity -------------------------------------------------------------------------------- */
 
-static void B18_capacity_is_reached_and_not_passed(cf *f) {
+static void B18_capacity_is_reached_and_not_exceeded(cf *f) {
     enum { CAPACITY = 6 };
     hf_hold *holds[CAPACITY];
     for (uint32_t i = 0; i < CAPACITY; i++) {
@@ -47,7 +47,7 @@ static void B18_capacity_is_reached_and_not_passed(cf *f) {
     check_used(f, 0, 0, 0);
 }
 
-static void B18_permits_are_taken_in_any_number(cf *f) {
+static void B18_any_number_of_permits_can_be_acquired(cf *f) {
     hf_hold *five = CF_TAKE(f->a, f->name, TRY(5, 10, 1));
     hf_hold *three = CF_TAKE(f->b, f->name, TRY(3, 10, 1));
     check_used(f, 8, 10, 2);
@@ -75,7 +75,7 @@ static void B18_the_limits_themselves_are_allowed(cf *f) {
     CF_FREE(CF_TAKE(f->a, f->name, TRY(0, 1, 0)));
 }
 
-static void B18_numbers_that_cannot_be_are_refused(cf *f) {
+static void B18_invalid_numbers_are_refused(cf *f) {
     static const hf_options bad[] = {
         {.kind = HF_PERMITS},
         {.kind = HF_PERMITS, .permits = 1},
@@ -106,7 +106,7 @@ static void check_disagrees(hf_client *client, const char *name, const hf_option
     assert_non_null(strstr(hf_error_detail(), "41"));
 }
 
-static void B18_a_capacity_that_disagrees_is_refused(cf *f) {
+static void B18_a_different_capacity_is_refused(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, TRY(1, 37, 0));
     check_disagrees(f->a, f->name, TRY(1, 41, 1));
     check_disagrees(f->b, f->name, TRY(1, 41, 0));
@@ -123,7 +123,7 @@ static void B18_a_capacity_that_disagrees_is_refused(cf *f) {
 }
 
 /* Also when all permits are in use and it would wait, and when it does wait. */
-static void B18_a_capacity_that_disagrees_is_refused_to_who_waits(cf *f) {
+static void B18_a_different_capacity_is_refused_to_a_waiter(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, TRY(37, 37, 0));
     cf_attempt *waits = cf_arrive(f, f->b, f->name, WAIT(1, 37));
     check_disagrees(cf_open(f), f->name, WAIT(1, 41));
@@ -275,7 +275,7 @@ static void check_not_passed(cf *f, hf_client *large, hf_client *small) {
     CF_FREE(cf_granted(late));
 }
 
-static void B18_who_waits_for_many_is_not_passed_by_who_wants_few(cf *f) {
+static void B18_a_waiter_for_many_is_not_passed_by_waiters_for_few(cf *f) {
     hf_client *third = cf_open(f);
     check_not_passed(f, f->b, third);
     check_not_passed(f, f->b, f->b);
@@ -308,7 +308,7 @@ static void keep_taking(void *arg) {
     }
 }
 
-static void B18_who_wants_many_is_not_starved_by_who_wants_few(cf *f) {
+static void B18_a_waiter_for_many_is_not_starved_by_acquires_of_few(cf *f) {
     enum { STREAMS = 8, CAPACITY = 4, TURNS = 5 };
     permit_stream *streams = cf_new(f, STREAMS * sizeof *streams);
     atomic_int *over = cf_new(f, sizeof *over);
@@ -359,14 +359,14 @@ static void end_scene(cf *f, permit_scene *s) {
     CF_FREE(s->hold);
 }
 
-static void B18_a_large_one_whose_time_is_up_lets_small_ones_in(cf *f) {
+static void B18_a_large_request_that_times_out_lets_small_ones_in(cf *f) {
     permit_scene s = set_scene(f, PERMITS(4, 4, .wait_ms = t_patience(500)));
     s.same = cf_queue(f, s.waiting, f->name, WAIT(1, 4));
     CF_ENDED(HF_TIMEOUT, s.large);
     end_scene(f, &s);
 }
 
-static void B18_a_large_one_that_is_cancelled_lets_small_ones_in(cf *f) {
+static void B18_a_large_request_that_is_cancelled_lets_small_ones_in(cf *f) {
     hf_cancel *cancel = cf_cancel();
     permit_scene s = set_scene(f, PERMITS(4, 4, .wait_ms = HF_FOREVER, .cancel = cancel));
     s.same = cf_queue(f, s.waiting, f->name, WAIT(1, 4));
@@ -376,7 +376,7 @@ static void B18_a_large_one_that_is_cancelled_lets_small_ones_in(cf *f) {
     hf_cancel_free(cancel);
 }
 
-static void B18_a_large_one_whose_client_closes_lets_small_ones_in(cf *f) {
+static void B18_a_large_request_whose_client_closes_lets_small_ones_in(cf *f) {
     permit_scene s = set_scene(f, WAIT(4, 4));
     cf_close(f, s.waiting);
     CF_ENDED(HF_CLOSED, s.large);
@@ -385,7 +385,7 @@ static void B18_a_large_one_whose_client_closes_lets_small_ones_in(cf *f) {
 
 /* ---- Permits of one owner -------------------------------------------------------------------- */
 
-static void B18_permits_of_one_owner_are_holds_of_their_own(cf *f) {
+static void B18_permits_of_one_owner_are_separate_holds(cf *f) {
     hf_hold *one = CF_TAKE(f->a, f->name, TRY(1, 3, 0));
     hf_hold *two = CF_TAKE(f->a, f->name, TRY(2, 3, 0));
     assert_true(hf_fence(one) != hf_fence(two));
@@ -405,7 +405,7 @@ static void B18_permits_of_one_owner_are_holds_of_their_own(cf *f) {
     CF_FREE(two);
 }
 
-/* It would wait for itself. */
+/* Such a request would wait for itself. */
 static void B18_permits_of_a_name_that_its_owner_holds_otherwise_are_a_deadlock(cf *f) {
     static const uint32_t kinds[] = {HF_MUTEX, HF_READ, HF_WRITE, HF_UPGRADABLE};
     for (size_t i = 0; i < 4; i++) {
@@ -461,7 +461,7 @@ static void B18_permits_whose_lease_ends_come_back(cf *f) {
     CF_FREE(stays);
 }
 
-static void B26_permits_that_are_broken_are_told_and_come_back(cf *f) {
+static void B26_broken_permits_are_reported_and_come_back(cf *f) {
     cf_lost *lost = cf_new(f, 2 * sizeof *lost);
     hf_hold *holds[2];
     hf_client *const clients[] = {f->a, f->b};
@@ -525,7 +525,7 @@ static void run_visitor(void *arg) {
     visit_pool(v->arg, v->client, v->index);
 }
 
-static void B18_many_threads_and_clients_never_pass_capacity_and_all_finish(cf *f) {
+static void B18_many_threads_and_clients_never_exceed_capacity_and_all_finish(cf *f) {
     enum { CLIENTS = 4, THREADS = 6 };
     pool *p = cf_new(f, sizeof *p);
     p->name = f->name;
@@ -533,7 +533,7 @@ static void B18_many_threads_and_clients_never_pass_capacity_and_all_finish(cf *
     check_pool(f, p, CLIENTS * THREADS);
 }
 
-static void B18_many_threads_of_a_client_never_pass_capacity_and_all_finish(cf *f) {
+static void B18_many_threads_of_a_client_never_exceed_capacity_and_all_finish(cf *f) {
     enum { THREADS = 24 };
     pool *p = cf_new(f, sizeof *p);
     cf_thread *threads[THREADS];
@@ -565,7 +565,7 @@ static void join_meeting(void *arg) {
     m->result = hf_release(hold);
 }
 
-static void B18_as_many_as_there_are_permits_are_in_together(cf *f) {
+static void B18_as_many_threads_as_permits_are_inside_together(cf *f) {
     enum { ALL = 3 * POOL };
     meeting *meetings = cf_new(f, ALL * sizeof *meetings);
     atomic_int *present = cf_new(f, sizeof *present), *go = cf_new(f, sizeof *go);
@@ -607,7 +607,7 @@ static int visit_in_child(void *arg) {
     return 0;
 }
 
-static void B18_processes_never_pass_capacity_and_all_finish(cf *f) {
+static void B18_processes_never_exceed_capacity_and_all_finish(cf *f) {
     enum { PROCESSES = 5 };
     permit_stage *s = t_shared_new(sizeof *s);
     t_proc *children[PROCESSES];
@@ -648,7 +648,7 @@ static void B18_permits_of_a_killed_process_come_back(cf *f) {
 }
 
 /* No acquire runs meanwhile, which would remove them. */
-static void B27_permits_of_the_dead_are_not_in_use(cf *f) {
+static void B27_permits_of_dead_holders_are_not_in_use(cf *f) {
     permit_stage *s = t_shared_new(sizeof *s);
     s->pool.name = f->name;
     t_proc *child = t_proc_start(hold_in_child, s);
@@ -664,33 +664,33 @@ static void B27_permits_of_the_dead_are_not_in_use(cf *f) {
 }
 
 const cf_case cf_permits[] = {
-    CF_CASE_NEEDS(B18_capacity_is_reached_and_not_passed, CF_KINDS),
-    CF_CASE_NEEDS(B18_permits_are_taken_in_any_number, CF_KINDS),
+    CF_CASE_NEEDS(B18_capacity_is_reached_and_not_exceeded, CF_KINDS),
+    CF_CASE_NEEDS(B18_any_number_of_permits_can_be_acquired, CF_KINDS),
     CF_CASE_NEEDS(B18_the_limits_themselves_are_allowed, CF_KINDS),
-    CF_CASE_NEEDS(B18_numbers_that_cannot_be_are_refused, CF_KINDS),
-    CF_CASE_NEEDS(B18_a_capacity_that_disagrees_is_refused, CF_KINDS),
-    CF_CASE_NEEDS(B18_a_capacity_that_disagrees_is_refused_to_who_waits, CF_KINDS),
+    CF_CASE_NEEDS(B18_invalid_numbers_are_refused, CF_KINDS),
+    CF_CASE_NEEDS(B18_a_different_capacity_is_refused, CF_KINDS),
+    CF_CASE_NEEDS(B18_a_different_capacity_is_refused_to_a_waiter, CF_KINDS),
     CF_CASE_NEEDS(B18_permits_keep_all_other_kinds_out, CF_KINDS),
     CF_CASE_NEEDS(B18_kinds_wait_for_each_other_in_order_of_arrival, CF_KINDS),
     CF_CASE_NEEDS(B18_one_release_admits_one_in_order_of_arrival, CF_KINDS),
     CF_CASE_NEEDS(B18_one_release_admits_one_thread_in_order_of_arrival, CF_KINDS),
     CF_CASE_NEEDS(B18_one_release_admits_all_that_fit, CF_KINDS),
     CF_CASE_NEEDS(B18_threads_of_a_client_that_fit_enter_together, CF_KINDS),
-    CF_CASE_NEEDS(B18_who_waits_for_many_is_not_passed_by_who_wants_few, CF_KINDS),
-    CF_CASE_NEEDS(B18_who_wants_many_is_not_starved_by_who_wants_few, CF_KINDS),
-    CF_CASE_NEEDS(B18_a_large_one_whose_time_is_up_lets_small_ones_in, CF_KINDS),
-    CF_CASE_NEEDS(B18_a_large_one_that_is_cancelled_lets_small_ones_in, CF_KINDS),
-    CF_CASE_NEEDS(B18_a_large_one_whose_client_closes_lets_small_ones_in, CF_KINDS),
-    CF_CASE_NEEDS(B18_permits_of_one_owner_are_holds_of_their_own, CF_KINDS),
+    CF_CASE_NEEDS(B18_a_waiter_for_many_is_not_passed_by_waiters_for_few, CF_KINDS),
+    CF_CASE_NEEDS(B18_a_waiter_for_many_is_not_starved_by_acquires_of_few, CF_KINDS),
+    CF_CASE_NEEDS(B18_a_large_request_that_times_out_lets_small_ones_in, CF_KINDS),
+    CF_CASE_NEEDS(B18_a_large_request_that_is_cancelled_lets_small_ones_in, CF_KINDS),
+    CF_CASE_NEEDS(B18_a_large_request_whose_client_closes_lets_small_ones_in, CF_KINDS),
+    CF_CASE_NEEDS(B18_permits_of_one_owner_are_separate_holds, CF_KINDS),
     CF_CASE_NEEDS(B18_permits_of_a_name_that_its_owner_holds_otherwise_are_a_deadlock, CF_KINDS),
     CF_CASE_NEEDS(B18_permits_of_one_owner_are_lost_one_by_one, CF_KINDS),
     CF_CASE_NEEDS(B18_permits_whose_lease_ends_come_back, CF_KINDS),
-    CF_CASE_NEEDS(B26_permits_that_are_broken_are_told_and_come_back, CF_KINDS),
-    CF_CASE_NEEDS(B18_many_threads_and_clients_never_pass_capacity_and_all_finish, CF_KINDS),
-    CF_CASE_NEEDS(B18_many_threads_of_a_client_never_pass_capacity_and_all_finish, CF_KINDS),
-    CF_CASE_NEEDS(B18_as_many_as_there_are_permits_are_in_together, CF_KINDS),
-    CF_CASE_NEEDS(B18_processes_never_pass_capacity_and_all_finish, CF_KINDS | CF_PROCESSES),
+    CF_CASE_NEEDS(B26_broken_permits_are_reported_and_come_back, CF_KINDS),
+    CF_CASE_NEEDS(B18_many_threads_and_clients_never_exceed_capacity_and_all_finish, CF_KINDS),
+    CF_CASE_NEEDS(B18_many_threads_of_a_client_never_exceed_capacity_and_all_finish, CF_KINDS),
+    CF_CASE_NEEDS(B18_as_many_threads_as_permits_are_inside_together, CF_KINDS),
+    CF_CASE_NEEDS(B18_processes_never_exceed_capacity_and_all_finish, CF_KINDS | CF_PROCESSES),
     CF_CASE_NEEDS(B18_permits_of_a_killed_process_come_back, CF_KINDS | CF_PROCESSES),
-    CF_CASE_NEEDS(B27_permits_of_the_dead_are_not_in_use, CF_KINDS | CF_PROCESSES),
+    CF_CASE_NEEDS(B27_permits_of_dead_holders_are_not_in_use, CF_KINDS | CF_PROCESSES),
     CF_CASES_END,
 };

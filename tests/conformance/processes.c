@@ -101,7 +101,7 @@ static int visit_among_a_hundred(void *arg) {
     return 0;
 }
 
-static void B08_a_hundred_processes_are_never_two_inside_and_all_finish(cf *f) {
+static void B08_a_hundred_processes_exclude_each_other_and_all_finish(cf *f) {
     process_stage *s = new_stage(f);
     t_proc *children[HUNDRED];
     for (int i = 0; i < HUNDRED; i++) children[i] = t_proc_start(visit_among_a_hundred, s);
@@ -178,7 +178,7 @@ static int wake_up_late(void *arg) {
     return 0;
 }
 
-static void F03_a_process_stopped_past_its_lease_wakes_up_without_it(cf *f) {
+static void F03_a_process_stopped_past_its_lease_wakes_up_without_the_lock(cf *f) {
     process_stage *s = new_stage(f);
     t_proc *child;
     cf_attempt *waiter = wait_behind_child(s, wake_up_late, &child);
@@ -274,11 +274,11 @@ static void F42_a_forked_child_may_open_a_client_of_its_own(cf *f) {
 const cf_case cf_processes[] = {
     CF_CASE_NEEDS(B13_processes_exclude_each_other_and_all_finish, CF_PROCESSES),
     CF_CASE_NEEDS(B13_a_release_serves_a_waiter_in_another_process, CF_PROCESSES),
-    CF_CASE_NEEDS(B08_a_hundred_processes_are_never_two_inside_and_all_finish,
+    CF_CASE_NEEDS(B08_a_hundred_processes_exclude_each_other_and_all_finish,
                   CF_PROCESSES | CF_QUEUE),
     CF_CASE_NEEDS(B14_a_waiter_gets_the_lock_of_a_killed_process, CF_PROCESSES),
     CF_CASE_NEEDS(B14_a_waiter_gets_the_lock_of_a_process_that_ended, CF_PROCESSES),
-    CF_CASE_NEEDS(F03_a_process_stopped_past_its_lease_wakes_up_without_it, CF_PROCESSES),
+    CF_CASE_NEEDS(F03_a_process_stopped_past_its_lease_wakes_up_without_the_lock, CF_PROCESSES),
     CF_CASE(F42_a_forked_child_owns_nothing_and_its_parent_is_undisturbed),
     CF_CASE_NEEDS(F42_a_forked_child_may_open_a_client_of_its_own, CF_FORK_WITH_THREADS),
     CF_CASES_END,

@@ -94,7 +94,7 @@ static void B08_clients_are_served_in_order_of_arrival(cf *f) {
 }
 
 /* A client that releases and comes back queues behind the waiters. */
-static void B08_who_comes_again_stands_behind_the_others(cf *f) {
+static void B08_a_client_that_returns_queues_behind_the_others(cf *f) {
     static const size_t all[] = {0, 1, 2};
     served *s = cf_new(f, sizeof *s);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
@@ -110,7 +110,7 @@ static void B08_who_comes_again_stands_behind_the_others(cf *f) {
 
 /* ---- Waiters that leave ---------------------------------------------------------------------- */
 
-static void B08_a_cancel_in_the_line_leaves_the_order_of_the_others(cf *f) {
+static void B08_a_cancelled_waiter_does_not_change_the_order_of_the_others(cf *f) {
     static const size_t left[] = {1, 2, 4, 5};
     served *s = cf_new(f, sizeof *s);
     queue_waiter *waiters[WAITERS - 2];
@@ -129,7 +129,7 @@ static void B08_a_cancel_in_the_line_leaves_the_order_of_the_others(cf *f) {
     hf_cancel_free(cancel);
 }
 
-static void B08_a_timeout_in_the_line_leaves_the_order_of_the_others(cf *f) {
+static void B08_a_waiter_that_times_out_does_not_change_the_order_of_the_others(cf *f) {
     static const size_t left[] = {1, 3, 4};
     served *s = cf_new(f, sizeof *s);
     queue_waiter *waiters[5];
@@ -146,7 +146,7 @@ static void B08_a_timeout_in_the_line_leaves_the_order_of_the_others(cf *f) {
     check_order(s, left, 3);
 }
 
-static void B08_a_client_that_closes_leaves_the_line(cf *f) {
+static void B08_a_client_that_closes_leaves_the_queue(cf *f) {
     static const size_t left[] = {1};
     served *s = cf_new(f, sizeof *s);
     hf_client *leaving = cf_open(f);
@@ -181,18 +181,18 @@ static void take_over(cf *f, hf_cancel *cancel, const hf_options *leaving, hf_re
     check_order(s, left, 3);
 }
 
-static void B08_a_thread_takes_over_the_place_of_one_that_is_cancelled(cf *f) {
+static void B08_a_thread_takes_over_the_position_of_one_that_is_cancelled(cf *f) {
     hf_cancel *cancel = cf_cancel();
     take_over(f, cancel, &(hf_options){.wait_ms = HF_FOREVER, .cancel = cancel}, HF_CANCELLED);
     hf_cancel_free(cancel);
 }
 
-static void B08_a_thread_takes_over_the_place_of_one_whose_time_is_up(cf *f) {
+static void B08_a_thread_takes_over_the_position_of_one_that_times_out(cf *f) {
     take_over(f, NULL, &(hf_options){.wait_ms = t_patience(800)}, HF_TIMEOUT);
 }
 
 /* A try neither queues nor passes waiters. */
-static void B04_a_try_leaves_the_line_as_it_is(cf *f) {
+static void B04_a_try_does_not_change_the_queue(cf *f) {
     served *s = cf_new(f, sizeof *s);
     hf_client *third = cf_open(f);
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
@@ -262,13 +262,13 @@ static void B08_a_hundred_processes_are_served_in_order_of_arrival(cf *f) {
 
 const cf_case cf_queue_order[] = {
     CF_CASE_NEEDS(B08_clients_are_served_in_order_of_arrival, CF_QUEUE),
-    CF_CASE_NEEDS(B08_who_comes_again_stands_behind_the_others, CF_QUEUE),
-    CF_CASE_NEEDS(B08_a_cancel_in_the_line_leaves_the_order_of_the_others, CF_QUEUE),
-    CF_CASE_NEEDS(B08_a_timeout_in_the_line_leaves_the_order_of_the_others, CF_QUEUE),
-    CF_CASE_NEEDS(B08_a_client_that_closes_leaves_the_line, CF_QUEUE),
-    CF_CASE_NEEDS(B08_a_thread_takes_over_the_place_of_one_that_is_cancelled, CF_QUEUE),
-    CF_CASE_NEEDS(B08_a_thread_takes_over_the_place_of_one_whose_time_is_up, CF_QUEUE),
-    CF_CASE_NEEDS(B04_a_try_leaves_the_line_as_it_is, CF_QUEUE),
+    CF_CASE_NEEDS(B08_a_client_that_returns_queues_behind_the_others, CF_QUEUE),
+    CF_CASE_NEEDS(B08_a_cancelled_waiter_does_not_change_the_order_of_the_others, CF_QUEUE),
+    CF_CASE_NEEDS(B08_a_waiter_that_times_out_does_not_change_the_order_of_the_others, CF_QUEUE),
+    CF_CASE_NEEDS(B08_a_client_that_closes_leaves_the_queue, CF_QUEUE),
+    CF_CASE_NEEDS(B08_a_thread_takes_over_the_position_of_one_that_is_cancelled, CF_QUEUE),
+    CF_CASE_NEEDS(B08_a_thread_takes_over_the_position_of_one_that_times_out, CF_QUEUE),
+    CF_CASE_NEEDS(B04_a_try_does_not_change_the_queue, CF_QUEUE),
     CF_CASE_NEEDS(B08_a_hundred_processes_are_served_in_order_of_arrival, CF_QUEUE | CF_PROCESSES),
     CF_CASES_END,
 };

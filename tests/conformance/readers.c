@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Readers and writers (B16): which kinds share a lock and which exclude each other, the order in
- * which they enter, and that each reader ends by itself.
+ * Readers and writers (B16): which kinds share a lock, which exclude each other, and in what order
+ * they enter. Each reader ends by itself.
  *
  * A case sees a waiter in the store's queue before the next one arrives. Exclusion is checked by a
  * try, never by a wait.
@@ -308,7 +308,7 @@ static void B16_readers_and_writers_of_a_client_are_served_in_order_of_arrival(c
 }
 
 /* The same behind readers, where the first writer waits for them. */
-static void B16_the_line_behind_readers_is_served_in_order_of_arrival(cf *f) {
+static void B16_the_queue_behind_readers_is_served_in_order_of_arrival(cf *f) {
     cf_attempt *line[MIXED_COUNT - 2];
     hf_hold *one = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     hf_hold *two = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
@@ -347,7 +347,7 @@ static void end_scene(cf *f, reader_scene *s) {
     CF_FREE(s->reader);
 }
 
-static void B16_a_writer_whose_time_is_up_lets_the_readers_in(cf *f) {
+static void B16_a_writer_that_times_out_lets_the_readers_in(cf *f) {
     for (int w = 0; w < ALONES; w++) {
         reader_scene s = set_scene(f, CF_OPTIONS(ALONE[w], .wait_ms = t_patience(500)));
         s.same = cf_queue(f, s.writing, f->name, CF_WAIT(HF_READ));
@@ -395,7 +395,7 @@ static void B16_a_writer_of_the_reading_client_that_gives_up_lets_readers_in(cf 
 }
 
 /* A reader in the middle of the queue gives up; the others keep their order. */
-static void B16_a_reader_that_gives_up_leaves_the_order_of_the_others(cf *f) {
+static void B16_a_reader_that_gives_up_does_not_change_the_order_of_the_others(cf *f) {
     hf_cancel *cancel = cf_cancel();
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
     cf_attempt *line[3];
@@ -413,8 +413,8 @@ static void B16_a_reader_that_gives_up_leaves_the_order_of_the_others(cf *f) {
 
 /* Readers of a client wait together: when the one that is queued for them leaves, another takes
    over its position. */
-static void check_place_taken_over(cf *f, hf_cancel *cancel, const hf_options *leaving,
-                                   hf_result how) {
+static void check_position_taken_over(cf *f, hf_cancel *cancel, const hf_options *leaving,
+                                      hf_result how) {
     cf_attempt *line[3];
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
     cf_attempt *leaver = cf_arrive(f, f->b, f->name, leaving);
@@ -427,15 +427,15 @@ static void check_place_taken_over(cf *f, hf_cancel *cancel, const hf_options *l
     check_served_in_order(line, 3, true);
 }
 
-static void B16_a_reader_takes_over_the_place_of_one_that_is_cancelled(cf *f) {
+static void B16_a_reader_takes_over_the_position_of_one_that_is_cancelled(cf *f) {
     hf_cancel *cancel = cf_cancel();
-    check_place_taken_over(f, cancel, CF_OPTIONS(HF_READ, .wait_ms = HF_FOREVER, .cancel = cancel),
-                           HF_CANCELLED);
+    check_position_taken_over(
+        f, cancel, CF_OPTIONS(HF_READ, .wait_ms = HF_FOREVER, .cancel = cancel), HF_CANCELLED);
     hf_cancel_free(cancel);
 }
 
-static void B16_a_reader_takes_over_the_place_of_one_whose_time_is_up(cf *f) {
-    check_place_taken_over(f, NULL, CF_OPTIONS(HF_READ, .wait_ms = t_patience(500)), HF_TIMEOUT);
+static void B16_a_reader_takes_over_the_position_of_one_that_times_out(cf *f) {
+    check_position_taken_over(f, NULL, CF_OPTIONS(HF_READ, .wait_ms = t_patience(500)), HF_TIMEOUT);
 }
 
 /* ---- Each reader ends by itself -------------------------------------------------------------- */
@@ -564,7 +564,7 @@ static void B25_an_owner_that_waits_to_read_and_to_write_is_a_deadlock(cf *f) {
 
 /* One handle's owner leaves, the others stay. Each of them is notified when the shared hold is
    lost. */
-static void B12_readers_that_share_are_all_told(cf *f) {
+static void B12_readers_that_share_are_all_notified(cf *f) {
     enum { COUNT = 4 };
     cf_lost *lost = cf_new(f, COUNT * sizeof *lost);
     hf_hold *holds[COUNT];
@@ -585,7 +585,7 @@ static void B12_readers_that_share_are_all_told(cf *f) {
     assert_int_equal(atomic_load(&lost[0].calls), 0);
 }
 
-static void B02_a_reader_that_is_not_to_re_enter_is_a_deadlock(cf *f) {
+static void B02_a_reader_that_may_not_re_enter_is_a_deadlock(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     CF_REFUSED(HF_DEADLOCK, f->a, f->name, CF_OPTIONS(HF_READ, .flags = HF_NOT_REENTRANT));
     CF_FREE(CF_TAKE(f->a, f->name, CF_OPTIONS(HF_READ, .owner = 4, .flags = HF_NOT_REENTRANT)));
@@ -616,7 +616,7 @@ static void B16_an_owner_reads_while_it_writes(cf *f) {
     }
 }
 
-static void B16_a_reader_that_would_write_is_a_deadlock_at_once(cf *f) {
+static void B16_a_write_request_of_a_reader_is_a_deadlock_at_once(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 0));
     int64_t started = t_now_ms();
     for (int other = 0; other < 2; other++) { /* alone, and beside another reader */
@@ -659,7 +659,7 @@ static reader_victim *take_victim(cf *f, hf_client *client, uint64_t owner) {
     return v;
 }
 
-static void check_told(reader_victim *v) {
+static void check_loss_reported(reader_victim *v) {
     CF_UNTIL(!hf_held(v->hold));
     CF_UNTIL(cf_readable(v->fd));
     CF_UNTIL(atomic_load(&v->lost.calls) == 1);
@@ -679,13 +679,13 @@ static void check_untouched(reader_victim *v) {
     CF_FREE(v->hold);
 }
 
-static void B26_a_broken_reader_is_told_and_the_others_are_not(cf *f) {
+static void B26_a_broken_reader_is_notified_and_the_others_are_not(cf *f) {
     reader_victim *broken = take_victim(f, f->a, 0);
     reader_victim *same = take_victim(f, f->a, 1), *other = take_victim(f, f->b, 0);
     CF_IS(HF_NOT_HELD, hf_break(f->b, f->name, hf_fence(other->hold) + 1));
     CF_IS(HF_OK, hf_break(f->b, f->name, hf_fence(broken->hold)));
     CF_IS(HF_NOT_HELD, hf_break(f->b, f->name, hf_fence(broken->hold)));
-    check_told(broken);
+    check_loss_reported(broken);
     assert_int_equal(cf_holders(f->b, f->name), 2);
     CF_REFUSED(HF_BUSY, f->b, f->name, CF_TRY(HF_WRITE, 5));
     check_untouched(same);
@@ -693,12 +693,12 @@ static void B26_a_broken_reader_is_told_and_the_others_are_not(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, CF_TRY(HF_WRITE, 0)));
 }
 
-static void B26_a_break_of_all_is_told_to_every_reader(cf *f) {
+static void B26_a_break_of_all_notifies_every_reader(cf *f) {
     reader_victim *victims[] = {take_victim(f, f->a, 0), take_victim(f, f->a, 1),
                                 take_victim(f, f->b, 0)};
     CF_IS(HF_OK, hf_break(f->b, f->name, 0));
     CF_FREE(CF_TAKE(cf_open(f), f->name, CF_TRY(HF_WRITE, 0)));
-    for (int i = 0; i < 3; i++) check_told(victims[i]);
+    for (int i = 0; i < 3; i++) check_loss_reported(victims[i]);
     assert_int_equal(cf_holders(f->b, f->name), 0);
 }
 
@@ -776,7 +776,7 @@ static void check_library(reader_library *l, int visitors) {
     assert_int_equal(l->pages, visitors * ROUNDS / 4);
 }
 
-static void B16_many_readers_and_writers_never_meet_and_all_finish(cf *f) {
+static void B16_many_readers_and_writers_exclude_each_other_and_all_finish(cf *f) {
     enum { CLIENTS = 4, THREADS = 6 };
     reader_library *l = cf_new(f, sizeof *l);
     l->name = f->name;
@@ -786,7 +786,7 @@ static void B16_many_readers_and_writers_never_meet_and_all_finish(cf *f) {
     assert_int_equal(cf_queued(f->a, f->name), 0);
 }
 
-static void B16_many_threads_of_a_client_never_meet_and_all_finish(cf *f) {
+static void B16_many_threads_of_a_client_exclude_each_other_and_all_finish(cf *f) {
     enum { THREADS = 24 };
     reader_library *l = cf_new(f, sizeof *l);
     cf_thread *threads[THREADS];
@@ -923,7 +923,7 @@ static int visit_in_child(void *arg) {
     return 0;
 }
 
-static void B16_readers_and_writers_of_processes_never_meet_and_all_finish(cf *f) {
+static void B16_readers_and_writers_of_processes_exclude_each_other_and_all_finish(cf *f) {
     enum { PROCESSES = 5 };
     reader_stage *s = new_stage(f);
     t_proc *children[PROCESSES];
@@ -973,14 +973,14 @@ const cf_case cf_readers[] = {
     CF_CASE_NEEDS(B16_runs_of_several_clients_enter_together, CF_KINDS),
     CF_CASE_NEEDS(B16_readers_and_writers_of_clients_are_served_in_order_of_arrival, CF_KINDS),
     CF_CASE_NEEDS(B16_readers_and_writers_of_a_client_are_served_in_order_of_arrival, CF_KINDS),
-    CF_CASE_NEEDS(B16_the_line_behind_readers_is_served_in_order_of_arrival, CF_KINDS),
-    CF_CASE_NEEDS(B16_a_writer_whose_time_is_up_lets_the_readers_in, CF_KINDS),
+    CF_CASE_NEEDS(B16_the_queue_behind_readers_is_served_in_order_of_arrival, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_writer_that_times_out_lets_the_readers_in, CF_KINDS),
     CF_CASE_NEEDS(B16_a_writer_that_is_cancelled_lets_the_readers_in, CF_KINDS),
     CF_CASE_NEEDS(B16_a_writer_whose_client_closes_lets_the_readers_in, CF_KINDS),
     CF_CASE_NEEDS(B16_a_writer_of_the_reading_client_that_gives_up_lets_readers_in, CF_KINDS),
-    CF_CASE_NEEDS(B16_a_reader_that_gives_up_leaves_the_order_of_the_others, CF_KINDS),
-    CF_CASE_NEEDS(B16_a_reader_takes_over_the_place_of_one_that_is_cancelled, CF_KINDS),
-    CF_CASE_NEEDS(B16_a_reader_takes_over_the_place_of_one_whose_time_is_up, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_reader_that_gives_up_does_not_change_the_order_of_the_others, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_reader_takes_over_the_position_of_one_that_is_cancelled, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_reader_takes_over_the_position_of_one_that_times_out, CF_KINDS),
     CF_CASE_NEEDS(B16_a_dead_reader_expires_while_others_renew, CF_KINDS),
     CF_CASE_NEEDS(B16_a_dead_reader_of_the_same_client_expires_too, CF_KINDS),
     CF_CASE_NEEDS(B16_a_writer_enters_when_the_last_reader_has_died, CF_KINDS),
@@ -988,19 +988,19 @@ const cf_case cf_readers[] = {
     CF_CASE_NEEDS(B16_a_reader_that_left_may_write_after_the_others, CF_KINDS),
     CF_CASE_NEEDS(B25_an_owner_that_waits_in_two_threads_enters_in_both, CF_KINDS),
     CF_CASE_NEEDS(B25_an_owner_that_waits_to_read_and_to_write_is_a_deadlock, CF_KINDS),
-    CF_CASE_NEEDS(B12_readers_that_share_are_all_told, CF_KINDS),
-    CF_CASE_NEEDS(B02_a_reader_that_is_not_to_re_enter_is_a_deadlock, CF_KINDS),
+    CF_CASE_NEEDS(B12_readers_that_share_are_all_notified, CF_KINDS),
+    CF_CASE_NEEDS(B02_a_reader_that_may_not_re_enter_is_a_deadlock, CF_KINDS),
     CF_CASE_NEEDS(B16_an_owner_reads_while_it_writes, CF_KINDS),
-    CF_CASE_NEEDS(B16_a_reader_that_would_write_is_a_deadlock_at_once, CF_KINDS),
-    CF_CASE_NEEDS(B26_a_broken_reader_is_told_and_the_others_are_not, CF_KINDS),
-    CF_CASE_NEEDS(B26_a_break_of_all_is_told_to_every_reader, CF_KINDS),
+    CF_CASE_NEEDS(B16_a_write_request_of_a_reader_is_a_deadlock_at_once, CF_KINDS),
+    CF_CASE_NEEDS(B26_a_broken_reader_is_notified_and_the_others_are_not, CF_KINDS),
+    CF_CASE_NEEDS(B26_a_break_of_all_notifies_every_reader, CF_KINDS),
     CF_CASE_NEEDS(B26_a_break_of_the_last_reader_serves_the_writer, CF_KINDS),
-    CF_CASE_NEEDS(B16_many_readers_and_writers_never_meet_and_all_finish, CF_KINDS),
-    CF_CASE_NEEDS(B16_many_threads_of_a_client_never_meet_and_all_finish, CF_KINDS),
+    CF_CASE_NEEDS(B16_many_readers_and_writers_exclude_each_other_and_all_finish, CF_KINDS),
+    CF_CASE_NEEDS(B16_many_threads_of_a_client_exclude_each_other_and_all_finish, CF_KINDS),
     CF_CASE_NEEDS(B16_a_writer_is_not_starved_by_readers, CF_KINDS),
     CF_CASE_NEEDS(B16_readers_share_across_processes, CF_KINDS | CF_PROCESSES),
     CF_CASE_NEEDS(B16_a_reader_that_is_killed_expires_while_others_renew, CF_KINDS | CF_PROCESSES),
-    CF_CASE_NEEDS(B16_readers_and_writers_of_processes_never_meet_and_all_finish,
+    CF_CASE_NEEDS(B16_readers_and_writers_of_processes_exclude_each_other_and_all_finish,
                   CF_KINDS | CF_PROCESSES),
     CF_CASE_NEEDS(B14_a_waiting_writer_that_is_killed_lets_the_readers_in, CF_KINDS | CF_PROCESSES),
     CF_CASES_END,

@@ -78,7 +78,7 @@ static void B23_a_released_handle_is_not_held_while_its_ownership_is(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, NULL));
 }
 
-static void B23_the_count_shows_to_whoever_inspects(cf *f) {
+static void B23_inspecting_shows_the_count(cf *f) {
     hf_hold *holds[DEPTH];
     enter_repeatedly(f, holds);
     for (uint32_t left = DEPTH; left > 0; left--) {
@@ -89,7 +89,7 @@ static void B23_the_count_shows_to_whoever_inspects(cf *f) {
     assert_int_equal(cf_count(f->b, f->name), 0);
 }
 
-static void B23_an_owner_re_enters_past_those_who_wait(cf *f) {
+static void B23_an_owner_re_enters_past_waiters(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     cf_attempt *local = cf_queue(f, f->a, f->name, &FOREVER);
     cf_attempt *remote = cf_queue(f, f->b, f->name, &FOREVER);
@@ -132,8 +132,8 @@ const cf_case cf_reentry[] = {
     CF_CASE(B02_a_non_reentrant_acquire_by_another_owner_is_no_deadlock),
     CF_CASE(B23_as_many_releases_as_acquires),
     CF_CASE(B23_a_released_handle_is_not_held_while_its_ownership_is),
-    CF_CASE(B23_the_count_shows_to_whoever_inspects),
-    CF_CASE(B23_an_owner_re_enters_past_those_who_wait),
+    CF_CASE(B23_inspecting_shows_the_count),
+    CF_CASE(B23_an_owner_re_enters_past_waiters),
     CF_CASE(B23_a_re_entered_ownership_keeps_its_lease_and_bound),
     CF_CASE(B23_a_new_ownership_after_the_last_release_has_a_new_token),
     CF_CASES_END,

@@ -17,7 +17,7 @@ static size_t bucket_of_one(const hf_histogram *h) {
     return i;
 }
 
-static void counts_an_uncontended_pair(cf *f) {
+static void an_uncontended_pair_is_counted(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     hf_stats held = cf_stats(f->a);
     assert_int_equal(held.acquired, 1);
@@ -29,14 +29,14 @@ static void counts_an_uncontended_pair(cf *f) {
     assert_int_equal(freed.handed_over, 0);
 }
 
-static void a_span_is_in_the_bucket_of_its_bound(cf *f) {
+static void a_duration_is_in_the_bucket_of_its_bound(cf *f) {
     int64_t began = t_now_ms();
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     int64_t taken = t_now_ms();
     CF_UNTIL(t_now_ms() >= taken + 20);
-    int64_t let_go = t_now_ms();
+    int64_t released = t_now_ms();
     CF_FREE(hold);
-    int64_t most_us = (t_now_ms() - began + 1) * 1000, least_us = (let_go - taken - 1) * 1000;
+    int64_t most_us = (t_now_ms() - began + 1) * 1000, least_us = (released - taken - 1) * 1000;
 
     hf_stats stats = cf_stats(f->a);
     size_t i = bucket_of_one(&stats.holds);
@@ -47,7 +47,7 @@ static void a_span_is_in_the_bucket_of_its_bound(cf *f) {
     assert_true(stats.waits.sum_us <= (uint64_t)most_us);
 }
 
-static void a_lock_that_was_waited_for_is_handed_over(cf *f) {
+static void a_lock_after_a_wait_counts_as_handed_over(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     cf_attempt *other = cf_queue(f, f->b, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_UNTIL(cf_stats(f->b).commands > 1 || !cf_has(CF_QUEUE) || cf_queue_length(f->name) == 1);
@@ -61,7 +61,7 @@ static void a_lock_that_was_waited_for_is_handed_over(cf *f) {
     assert_int_equal(cf_stats(f->a).handed_over, 0);
 }
 
-static void so_is_one_from_thread_to_thread(cf *f) {
+static void a_lock_from_thread_to_thread_counts_as_handed_over(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     cf_attempt *other = cf_queue(f, f->a, f->name, &(hf_options){.wait_ms = HF_FOREVER});
     CF_FREE(hold);
@@ -72,7 +72,7 @@ static void so_is_one_from_thread_to_thread(cf *f) {
     assert_int_equal(stats.holds.count, 2);
 }
 
-static void who_does_not_get_it_has_no_wait_counted(cf *f) {
+static void a_failed_wait_is_not_counted(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     CF_REFUSED(HF_BUSY, f->b, f->name, NULL);
     CF_REFUSED(HF_TIMEOUT, f->b, f->name, &(hf_options){.wait_ms = 300});
@@ -93,7 +93,7 @@ static void a_reentry_is_neither_a_wait_nor_a_hold(cf *f) {
     assert_int_equal(stats.holds.count, 1);
 }
 
-static void a_lost_hold_has_ended_too(cf *f) {
+static void a_lost_hold_is_counted_as_ended(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.max_hold_ms = 60});
     CF_UNTIL(cf_stats(f->a).lost == 1);
     hf_stats stats = cf_stats(f->a);
@@ -102,7 +102,7 @@ static void a_lost_hold_has_ended_too(cf *f) {
     CF_IS(HF_LOST, hf_release(hold));
 }
 
-static void an_older_program_gets_what_it_knows(cf *f) {
+static void an_older_program_gets_the_fields_that_it_knows(cf *f) {
     struct {
         char known[80]; /* the struct of the first version */
         char beyond[8];
@@ -112,7 +112,7 @@ static void an_older_program_gets_what_it_knows(cf *f) {
     for (size_t i = 0; i < sizeof old.beyond; i++) assert_int_equal(old.beyond[i], 0x5a);
 }
 
-static void metrics_need_room(cf *f) {
+static void metrics_need_space(cf *f) {
     char *text = cf_new(f, HF_METRICS_MAX);
     CF_IS(HF_OK, hf_metrics_text(f->a, text, HF_METRICS_MAX));
     size_t length = strlen(text);
@@ -128,14 +128,14 @@ static void metrics_need_room(cf *f) {
 }
 
 const cf_case cf_counting[] = {
-    CF_CASE(counts_an_uncontended_pair),
-    CF_CASE(a_span_is_in_the_bucket_of_its_bound),
-    CF_CASE(a_lock_that_was_waited_for_is_handed_over),
-    CF_CASE(so_is_one_from_thread_to_thread),
-    CF_CASE(who_does_not_get_it_has_no_wait_counted),
+    CF_CASE(an_uncontended_pair_is_counted),
+    CF_CASE(a_duration_is_in_the_bucket_of_its_bound),
+    CF_CASE(a_lock_after_a_wait_counts_as_handed_over),
+    CF_CASE(a_lock_from_thread_to_thread_counts_as_handed_over),
+    CF_CASE(a_failed_wait_is_not_counted),
     CF_CASE(a_reentry_is_neither_a_wait_nor_a_hold),
-    CF_CASE(a_lost_hold_has_ended_too),
-    CF_CASE(an_older_program_gets_what_it_knows),
-    CF_CASE(metrics_need_room),
+    CF_CASE(a_lost_hold_is_counted_as_ended),
+    CF_CASE(an_older_program_gets_the_fields_that_it_knows),
+    CF_CASE(metrics_need_space),
     CF_CASES_END,
 };

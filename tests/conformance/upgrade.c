@@ -89,7 +89,7 @@ static void check_upgradable(cf *f, hf_hold *hold) {
 
 /* ---- With other holders ---------------------------------------------------------------------- */
 
-static void B17_an_upgradable_reader_is_beside_readers_and_not_beside_another(cf *f) {
+static void B17_an_upgradable_reader_shares_with_readers_and_not_with_another(cf *f) {
     hf_hold *before = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
     hf_hold *local = CF_TAKE(f->a, f->name, CF_TRY(HF_READ, 1));
     hf_hold *hold = take_upgradable(f, f->a);
@@ -187,7 +187,7 @@ static void B17_an_upgrade_waits_for_the_readers(cf *f) {
 }
 
 /* Readers that arrive meanwhile wait until the writer has left. */
-static void B17_readers_that_come_meanwhile_enter_after_the_upgraded(cf *f) {
+static void B17_readers_that_arrive_meanwhile_enter_after_the_upgraded_hold(cf *f) {
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
     hf_hold *hold = take_upgradable(f, f->a);
     upgrading *u = begin_upgrade(f, f->a, hold, HF_FOREVER);
@@ -205,7 +205,7 @@ static void B17_readers_that_come_meanwhile_enter_after_the_upgraded(cf *f) {
     CF_FREE(two);
 }
 
-static void B17_an_upgrade_goes_before_a_writer_in_line(cf *f) {
+static void B17_an_upgrade_goes_before_a_queued_writer(cf *f) {
     hf_client *const writing[] = {f->a, f->b};
     for (int i = 0; i < 2; i++) { /* in the same client, and in another */
         hf_client *third = cf_open(f);
@@ -251,8 +251,8 @@ static void B17_an_upgrade_that_does_not_wait_is_busy_beside_a_reader(cf *f) {
     CF_FREE(hold);
 }
 
-/* Whatever the result, the hold does not change, and the queue moves on. */
-static void B17_an_upgrade_whose_time_is_up_leaves_all_as_it_was(cf *f) {
+/* With either result the hold does not change, and the queue advances. */
+static void B17_an_upgrade_that_times_out_changes_nothing(cf *f) {
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
     hf_hold *hold = take_upgradable(f, f->a);
     uint64_t token = hf_fence(hold);
@@ -276,7 +276,7 @@ static void B17_an_upgrade_whose_time_is_up_leaves_all_as_it_was(cf *f) {
 }
 
 /* The upgrade precedes a writer only while it waits. */
-static void B17_after_a_timeout_a_writer_still_waits_in_its_place(cf *f) {
+static void B17_after_a_timeout_a_writer_still_waits_in_its_position(cf *f) {
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
     hf_hold *hold = take_upgradable(f, f->a);
     cf_attempt *writer = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_WRITE));
@@ -325,7 +325,7 @@ static void B17_other_kinds_are_neither_upgraded_nor_downgraded(cf *f) {
     }
 }
 
-static void B17_what_changes_nothing_is_done(cf *f) {
+static void B17_a_change_to_the_present_kind_succeeds(cf *f) {
     hf_hold *writer = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
     uint64_t token = hf_fence(writer);
     CF_IS(HF_OK, hf_upgrade(writer, 0));
@@ -350,7 +350,7 @@ static void B17_bad_arguments_are_refused(cf *f) {
     CF_FREE(hold);
 }
 
-static void B17_what_has_ended_is_neither_upgraded_nor_downgraded(cf *f) {
+static void B17_an_ended_hold_is_neither_upgraded_nor_downgraded(cf *f) {
     hf_hold *hold = take_upgradable(f, f->a);
     hf_hold *ref = hf_ref(hold);
     CF_FREE(hold);
@@ -385,7 +385,7 @@ static void B17_what_has_ended_is_neither_upgraded_nor_downgraded(cf *f) {
 
 /* ---- Holds that end during the wait ---------------------------------------------------------- */
 
-static void B17_an_upgrade_of_a_hold_that_is_lost_meanwhile_says_so(cf *f) {
+static void B17_an_upgrade_of_a_hold_that_is_lost_meanwhile_returns_lost(cf *f) {
     cf_lost *lost = cf_new(f, sizeof *lost);
     hf_options with_on_lost = KEPT_UPGRADABLE;
     with_on_lost.on_lost = cf_on_lost;
@@ -403,7 +403,7 @@ static void B17_an_upgrade_of_a_hold_that_is_lost_meanwhile_says_so(cf *f) {
     CF_IS(HF_LOST, hf_release(hold));
 }
 
-static void B17_an_upgrade_of_a_hold_whose_lease_ends_says_so(cf *f) {
+static void B17_an_upgrade_of_a_hold_whose_lease_ends_returns_lost(cf *f) {
     hf_options dying = KEPT_UPGRADABLE;
     dying.flags = HF_NO_RENEW;
     dying.lease_ms = t_patience(2 * CF_SHORT_LEASE_MS);
@@ -418,7 +418,7 @@ static void B17_an_upgrade_of_a_hold_whose_lease_ends_says_so(cf *f) {
 
 /* The queue entry that remains does not block the next operation: the reader's release, or an
    acquire. */
-static void B17_a_dead_hold_s_upgrade_is_in_nobody_s_way(cf *f) {
+static void B17_the_upgrade_of_a_dead_hold_blocks_nobody(cf *f) {
     for (int both = 0; both < 2; both++) {
         hf_options dying = KEPT_UPGRADABLE, reading = {.kind = HF_READ};
         dying.flags = HF_NO_RENEW;
@@ -508,7 +508,7 @@ static void B17_an_upgrade_is_served_when_the_last_reader_has_died(cf *f) {
     CF_FREE(hold);
 }
 
-static void B26_a_broken_upgraded_hold_is_told(cf *f) {
+static void B26_a_broken_upgraded_hold_is_reported(cf *f) {
     cf_lost *lost = cf_new(f, sizeof *lost);
     hf_options with_on_lost = KEPT_UPGRADABLE;
     with_on_lost.on_lost = cf_on_lost;
@@ -566,7 +566,7 @@ static void B17_a_downgrade_lets_readers_in_and_no_writer(cf *f) {
 }
 
 /* A writer is first: it waits for the downgraded hold, and later arrivals wait for the writer. */
-static void B17_a_downgrade_leaves_the_line_in_order(cf *f) {
+static void B17_a_downgrade_keeps_the_order_of_the_queue(cf *f) {
     hf_hold *hold = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
     cf_attempt *writer = cf_arrive(f, f->b, f->name, CF_WAIT(HF_WRITE));
     cf_attempt *reader = cf_arrive(f, cf_open(f), f->name, CF_WAIT(HF_READ));
@@ -661,7 +661,7 @@ static void B17_an_owner_re_enters_what_its_hold_covers(cf *f) {
 }
 
 /* The held kind does not cover the request, so it would wait for itself: hf_upgrade is the way. */
-static void B17_an_owner_that_asks_for_more_than_it_has_is_a_deadlock(cf *f) {
+static void B17_a_request_beyond_the_held_kind_is_a_deadlock(cf *f) {
     static const struct {
         uint32_t held, wanted;
     } more[] = {
@@ -683,7 +683,7 @@ static void B17_an_owner_that_asks_for_more_than_it_has_is_a_deadlock(cf *f) {
     }
 }
 
-static void B17_what_is_re_entered_after_an_upgrade_is_a_writer_s(cf *f) {
+static void B17_re_entry_after_an_upgrade_is_as_a_writer(cf *f) {
     hf_hold *hold = take_upgradable(f, f->a);
     CF_IS(HF_OK, hf_upgrade(hold, 0));
     hf_hold *writing = CF_TAKE(f->a, f->name, CF_TRY(HF_WRITE, 0));
@@ -726,7 +726,7 @@ static void B17_two_upgrades_of_one_ownership_are_both_done(cf *f) {
 }
 
 /* One of two upgrades gives up: the other still waits, before all other waiters. */
-static void B17_an_upgrade_outlives_another_s_timeout(cf *f) {
+static void B17_an_upgrade_outlives_the_timeout_of_another(cf *f) {
     hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
     hf_hold *hold = take_upgradable(f, f->a);
     upgrading *patient = begin_upgrade(f, f->a, hold, HF_FOREVER);
@@ -813,7 +813,7 @@ static void run_visitor(void *arg) {
     }
 }
 
-static void B17_many_that_go_up_and_down_never_meet_and_all_finish(cf *f) {
+static void B17_many_upgrades_and_downgrades_keep_exclusion_and_all_finish(cf *f) {
     enum { CLIENTS = 3, THREADS = 5 };
     upgrade_library *l = cf_new(f, sizeof *l);
     l->name = f->name;
@@ -831,9 +831,9 @@ static void wait_until_undone(cf *f) {
     CF_FREE(CF_TAKE(f->b, f->name, CF_OPTIONS(HF_READ, .wait_ms = CF_GRANT_MS)));
 }
 
-/* The reader leaves as the upgrade's time ends: either result is correct, and the queue moves
-   on. */
-static void B20_a_timeout_racing_the_last_reader_leaves_a_good_hold(cf *f) {
+/* The reader leaves as the upgrade's time ends. Either result is correct, and the queue
+   advances. */
+static void B20_a_timeout_racing_the_last_reader_leaves_a_valid_hold(cf *f) {
     for (int i = 0; i < 25; i++) {
         hf_hold *reader = CF_TAKE(f->b, f->name, CF_TRY(HF_READ, 0));
         hf_hold *hold = take_upgradable(f, f->a);
@@ -1002,7 +1002,7 @@ static void B27_a_reader_beside_a_dead_upgradable_one_is_a_reader(cf *f) {
 }
 
 /* Its hold has ended, but its queue entry has not. Later arrivals are still served. */
-static void F03_an_upgrade_of_a_stopped_process_is_in_nobody_s_way(cf *f) {
+static void F03_an_upgrade_of_a_stopped_process_blocks_nobody(cf *f) {
     t_proc *children[2];
     upgrade_stage *stages = new_stages(f, lose_in_child, children);
     for (int both = 0; both < 2; both++) {
@@ -1076,48 +1076,48 @@ static void B17_an_upgrade_waits_in_a_client_without_threads(cf *f) {
 }
 
 const cf_case cf_upgrade[] = {
-    CF_CASE_NEEDS(B17_an_upgradable_reader_is_beside_readers_and_not_beside_another, CF_KINDS),
+    CF_CASE_NEEDS(B17_an_upgradable_reader_shares_with_readers_and_not_with_another, CF_KINDS),
     CF_CASE_NEEDS(B17_the_next_upgradable_reader_enters_after_it, CF_KINDS),
     CF_CASE_NEEDS(B17_a_waiting_writer_holds_back_an_upgradable_reader, CF_KINDS),
     CF_CASE_NEEDS(B17_a_waiting_upgradable_reader_holds_back_later_ones, CF_KINDS),
     CF_CASE_NEEDS(B17_an_upgrade_without_readers_is_done_at_once, CF_KINDS),
     CF_CASE_NEEDS(B17_an_upgrade_waits_for_the_readers, CF_KINDS),
-    CF_CASE_NEEDS(B17_readers_that_come_meanwhile_enter_after_the_upgraded, CF_KINDS),
-    CF_CASE_NEEDS(B17_an_upgrade_goes_before_a_writer_in_line, CF_KINDS),
+    CF_CASE_NEEDS(B17_readers_that_arrive_meanwhile_enter_after_the_upgraded_hold, CF_KINDS),
+    CF_CASE_NEEDS(B17_an_upgrade_goes_before_a_queued_writer, CF_KINDS),
     CF_CASE_NEEDS(B17_an_upgrade_that_does_not_wait_is_busy_beside_a_reader, CF_KINDS),
-    CF_CASE_NEEDS(B17_an_upgrade_whose_time_is_up_leaves_all_as_it_was, CF_KINDS),
-    CF_CASE_NEEDS(B17_after_a_timeout_a_writer_still_waits_in_its_place, CF_KINDS),
+    CF_CASE_NEEDS(B17_an_upgrade_that_times_out_changes_nothing, CF_KINDS),
+    CF_CASE_NEEDS(B17_after_a_timeout_a_writer_still_waits_in_its_position, CF_KINDS),
     CF_CASE_NEEDS(B17_an_upgrade_of_a_plain_reader_is_a_deadlock, CF_KINDS),
     CF_CASE_NEEDS(B17_other_kinds_are_neither_upgraded_nor_downgraded, CF_KINDS),
-    CF_CASE_NEEDS(B17_what_changes_nothing_is_done, CF_KINDS),
+    CF_CASE_NEEDS(B17_a_change_to_the_present_kind_succeeds, CF_KINDS),
     CF_CASE_NEEDS(B17_bad_arguments_are_refused, CF_KINDS),
-    CF_CASE_NEEDS(B17_what_has_ended_is_neither_upgraded_nor_downgraded, CF_KINDS),
-    CF_CASE_NEEDS(B17_an_upgrade_of_a_hold_that_is_lost_meanwhile_says_so, CF_KINDS),
-    CF_CASE_NEEDS(B17_an_upgrade_of_a_hold_whose_lease_ends_says_so, CF_KINDS),
-    CF_CASE_NEEDS(B17_a_dead_hold_s_upgrade_is_in_nobody_s_way, CF_KINDS),
+    CF_CASE_NEEDS(B17_an_ended_hold_is_neither_upgraded_nor_downgraded, CF_KINDS),
+    CF_CASE_NEEDS(B17_an_upgrade_of_a_hold_that_is_lost_meanwhile_returns_lost, CF_KINDS),
+    CF_CASE_NEEDS(B17_an_upgrade_of_a_hold_whose_lease_ends_returns_lost, CF_KINDS),
+    CF_CASE_NEEDS(B17_the_upgrade_of_a_dead_hold_blocks_nobody, CF_KINDS),
     CF_CASE_NEEDS(B17_close_ends_an_upgrade_that_waits, CF_KINDS),
     CF_CASE_NEEDS(B17_a_release_ends_an_upgrade_that_waits, CF_KINDS),
     CF_CASE_NEEDS(B15_renewal_keeps_a_hold_that_waits_for_its_upgrade, CF_KINDS),
     CF_CASE_NEEDS(B17_an_upgrade_is_served_when_the_last_reader_has_died, CF_KINDS),
-    CF_CASE_NEEDS(B26_a_broken_upgraded_hold_is_told, CF_KINDS),
+    CF_CASE_NEEDS(B26_a_broken_upgraded_hold_is_reported, CF_KINDS),
     CF_CASE_NEEDS(B17_a_downgraded_writer_is_a_reader, CF_KINDS),
     CF_CASE_NEEDS(B17_a_downgrade_lets_readers_in_and_no_writer, CF_KINDS),
-    CF_CASE_NEEDS(B17_a_downgrade_leaves_the_line_in_order, CF_KINDS),
+    CF_CASE_NEEDS(B17_a_downgrade_keeps_the_order_of_the_queue, CF_KINDS),
     CF_CASE_NEEDS(B17_a_downgrade_of_the_upgraded_is_upgradable_again, CF_KINDS),
     CF_CASE_NEEDS(B17_a_downgrade_of_the_upgraded_lets_readers_in, CF_KINDS),
     CF_CASE_NEEDS(B17_all_handles_of_an_ownership_change_together, CF_KINDS),
     CF_CASE_NEEDS(B17_an_owner_re_enters_what_its_hold_covers, CF_KINDS),
-    CF_CASE_NEEDS(B17_an_owner_that_asks_for_more_than_it_has_is_a_deadlock, CF_KINDS),
-    CF_CASE_NEEDS(B17_what_is_re_entered_after_an_upgrade_is_a_writer_s, CF_KINDS),
+    CF_CASE_NEEDS(B17_a_request_beyond_the_held_kind_is_a_deadlock, CF_KINDS),
+    CF_CASE_NEEDS(B17_re_entry_after_an_upgrade_is_as_a_writer, CF_KINDS),
     CF_CASE_NEEDS(B24_any_thread_may_upgrade, CF_KINDS),
     CF_CASE_NEEDS(B17_two_upgrades_of_one_ownership_are_both_done, CF_KINDS),
-    CF_CASE_NEEDS(B17_an_upgrade_outlives_another_s_timeout, CF_KINDS),
-    CF_CASE_NEEDS(B17_many_that_go_up_and_down_never_meet_and_all_finish, CF_KINDS),
-    CF_CASE_NEEDS(B20_a_timeout_racing_the_last_reader_leaves_a_good_hold, CF_KINDS),
+    CF_CASE_NEEDS(B17_an_upgrade_outlives_the_timeout_of_another, CF_KINDS),
+    CF_CASE_NEEDS(B17_many_upgrades_and_downgrades_keep_exclusion_and_all_finish, CF_KINDS),
+    CF_CASE_NEEDS(B20_a_timeout_racing_the_last_reader_leaves_a_valid_hold, CF_KINDS),
     CF_CASE_NEEDS(B17_an_upgrade_waits_for_readers_of_other_processes, CF_KINDS | CF_PROCESSES),
     CF_CASE_NEEDS(F03_an_upgrade_of_a_stopped_process_shortens_nothing, CF_KINDS | CF_PROCESSES),
     CF_CASE_NEEDS(B27_a_reader_beside_a_dead_upgradable_one_is_a_reader, CF_KINDS | CF_PROCESSES),
-    CF_CASE_NEEDS(F03_an_upgrade_of_a_stopped_process_is_in_nobody_s_way, CF_KINDS | CF_PROCESSES),
+    CF_CASE_NEEDS(F03_an_upgrade_of_a_stopped_process_blocks_nobody, CF_KINDS | CF_PROCESSES),
     CF_CASE_NEEDS(B20_a_timeout_racing_the_last_reader_shortens_nothing, CF_KINDS),
     CF_CASE_NEEDS(B17_an_upgrade_waits_in_a_client_without_threads, CF_KINDS),
     CF_CASES_END,

@@ -33,7 +33,7 @@ static void B06_a_wait_that_is_served_in_time_is_a_hold(cf *f) {
 
 /* One waiter gives up, and another one behind it in the same client does not. Each round has a new
    client, because the reading thread is chosen when the client starts. */
-static void B06_who_gives_up_does_not_hold_up_those_behind(cf *f) {
+static void B06_a_waiter_that_gives_up_does_not_delay_those_behind(cf *f) {
     enum { ROUNDS = 8 };
     for (int i = 0; i < ROUNDS; i++) {
         hf_client *client = cf_open(f);
@@ -50,7 +50,7 @@ static void B06_who_gives_up_does_not_hold_up_those_behind(cf *f) {
 
 /* Each waiter becomes the first of its client's queue when the one before gives up. It then sends
    its acquire at about the time its own wait ends: the result must be a timeout. */
-static void B06_a_wait_that_ends_while_it_asks_is_a_timeout(cf *f) {
+static void B06_a_wait_that_ends_during_its_acquire_is_a_timeout(cf *f) {
     enum { WAITERS = 60 };
     hf_hold *hold = CF_TAKE(f->a, f->name, NULL);
     cf_attempt *waiters[WAITERS];
@@ -197,7 +197,7 @@ static void B07_already_cancelled_fails_at_once(cf *f) {
     hf_cancel_free(cancel);
 }
 
-static void B07_a_cancel_does_not_touch_what_is_held(cf *f) {
+static void B07_a_cancel_does_not_affect_holds(cf *f) {
     hf_cancel *cancel = cf_cancel();
     hf_hold *hold = CF_TAKE(f->a, f->name, &(hf_options){.cancel = cancel});
     hf_cancel_fire(cancel);
@@ -210,8 +210,8 @@ static void B07_a_cancel_does_not_touch_what_is_held(cf *f) {
 const cf_case cf_waiting[] = {
     CF_CASE(B06_a_wait_ends_when_its_time_is_up),
     CF_CASE(B06_a_wait_that_is_served_in_time_is_a_hold),
-    CF_CASE(B06_who_gives_up_does_not_hold_up_those_behind),
-    CF_CASE(B06_a_wait_that_ends_while_it_asks_is_a_timeout),
+    CF_CASE(B06_a_waiter_that_gives_up_does_not_delay_those_behind),
+    CF_CASE(B06_a_wait_that_ends_during_its_acquire_is_a_timeout),
     CF_CASE(B06_a_wait_of_any_length_is_understood),
     CF_CASE(B07_cancel_wakes_a_waiter),
     CF_CASE(B07_cancel_may_be_fired_in_a_signal_handler),
@@ -219,6 +219,6 @@ const cf_case cf_waiting[] = {
     CF_CASE(B07_one_cancel_ends_many_waits),
     CF_CASE(B07_a_cancel_ends_only_the_waits_that_carry_it),
     CF_CASE(B07_already_cancelled_fails_at_once),
-    CF_CASE(B07_a_cancel_does_not_touch_what_is_held),
+    CF_CASE(B07_a_cancel_does_not_affect_holds),
     CF_CASES_END,
 };

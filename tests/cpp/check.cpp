@@ -6,7 +6,7 @@
 }
 
 void fail_check(const char *file, int line, const char *condition) {
-    fail_at(file, line, std::string("not so: ") + condition);
+    fail_at(file, line, std::string("is false:  ") + condition);
 }
 
 hf_result thrown_by(const char *file, int line, const std::function<void()> &call) {
@@ -38,7 +38,8 @@ add_case::add_case(const char *name, void (*run)(world &)) {
 void until(const char *what, const std::function<bool()> &ready) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!ready()) {
-        if (std::chrono::steady_clock::now() > end) throw failed(std::string("in vain: ") + what);
+        if (std::chrono::steady_clock::now() > end)
+            throw failed(std::string("timed out:  ") + what);
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
 }

@@ -61,7 +61,7 @@ CASE(a_hold_moves) {
     CHECK(is_free(w));
 }
 
-CASE(assigning_releases_what_was_held) {
+CASE(assigning_releases_the_old_hold) {
     hold held = w.client.acquire(w.name);
     held = w.client.acquire(w.name + " other");
     CHECK(held.held());
@@ -77,7 +77,7 @@ CASE(an_empty_hold_is_not_held) {
     CHECK(none.end() == HF_NOT_HELD);
 }
 
-CASE(a_lock_of_anothers_is_an_error_or_an_empty_hold) {
+CASE(a_lock_of_another_is_an_error_or_an_empty_hold) {
     const hold mine = w.client.acquire(w.name);
     options how = other_owner();
     CHECK_THROWS(HF_BUSY, w.client.acquire(w.name, how));
@@ -87,7 +87,7 @@ CASE(a_lock_of_anothers_is_an_error_or_an_empty_hold) {
     CHECK(!w.client.try_acquire(w.name, how));
 }
 
-CASE(an_error_says_what_and_why) {
+CASE(an_error_has_a_result_and_a_detail) {
     try {
         holdfast::client("memory:?walk=1");
         CHECK(false);
@@ -144,7 +144,7 @@ CASE(re_entry_is_by_thread_unless_forbidden) {
     CHECK_THROWS(HF_DEADLOCK, w.client.acquire(w.name, how));
 }
 
-CASE(a_loss_is_told) {
+CASE(a_loss_is_reported) {
     std::atomic<int> losses{0};
     options how;
     how.on_lost = [&] { ++losses; };
@@ -168,7 +168,7 @@ CASE(a_normal_end_is_no_loss) {
     CHECK(losses == 0);
 }
 
-CASE(a_hold_may_be_released_when_told_of_its_loss) {
+CASE(a_hold_may_be_released_in_on_lost) {
     std::atomic<hf_result> result{HF_OK};
     std::atomic<bool> ready{false};
     hold mine;

@@ -44,7 +44,7 @@ CASE(names_with_a_nul_are_refused) {
     CHECK_THROWS(HF_INVALID, holdfast::observer(w.client, name, [](const hf_leader_info *) {}));
 }
 
-CASE(who_leads_says_something_under_its_token) {
+CASE(a_leader_has_a_value_under_its_token) {
     CHECK(!w.client.leader(w.name));
     const std::string value("here\0we are", 11);
     hold led = w.client.campaign(w.name, value);
@@ -61,7 +61,7 @@ CASE(who_leads_says_something_under_its_token) {
     CHECK_THROWS(HF_INVALID, led.proclaim("nobody"));
 }
 
-CASE(changes_of_the_leader_are_told) {
+CASE(changes_of_the_leader_are_reported) {
     std::mutex mutex;
     std::vector<std::string> reports;
     const auto last_is = [&](const char *what) {
@@ -99,7 +99,7 @@ CASE(names_in_use_are_listed) {
     CHECK(calls == 1);
 }
 
-CASE(what_a_listing_throws_comes_out) {
+CASE(an_exception_of_a_listing_is_passed_on) {
     const hold mine = w.client.acquire(w.name);
     bool thrown = false;
     try {

@@ -62,7 +62,7 @@ CASE(every_guard_of_the_standard_works) {
     CHECK(taken_elsewhere(mutex));
 }
 
-CASE(who_waits_too_long_goes_without) {
+CASE(a_wait_that_times_out_gets_no_lock) {
     holdfast::mutex mutex(w.client, w.name);
     std::lock_guard guard(mutex);
     CHECK(!run_in_thread([&] { return mutex.try_lock_for(200ms); }));
@@ -85,7 +85,7 @@ CASE(a_wait_does_not_end_before_its_time) {
     CHECK(std::chrono::steady_clock::now() >= end);
 }
 
-CASE(a_wait_past_counting_is_one_without_end) {
+CASE(an_overlong_wait_is_endless) {
     holdfast::mutex mutex(w.client, w.name);
     CHECK(mutex.try_lock_for(std::chrono::hours::max()));
     CHECK(mutex.unlock() == HF_OK);
@@ -132,7 +132,7 @@ CASE(two_locks_in_either_order_do_not_deadlock) {
     CHECK(la && lb);
 }
 
-CASE(a_thread_that_locks_twice_is_told) {
+CASE(a_thread_that_locks_twice_gets_an_error) {
     holdfast::mutex mutex(w.client, w.name);
     std::unique_lock guard(mutex);
     CHECK_THROWS(HF_DEADLOCK, mutex.lock());
@@ -177,7 +177,7 @@ CASE(readers_share_and_a_writer_does_not) {
     CHECK(mutex.unlock_shared() == HF_NOT_HELD && mutex.held());
 }
 
-CASE(permits_are_as_many_as_there_are) {
+CASE(permits_are_granted_up_to_the_capacity) {
     holdfast::permits pool(w.client, w.name, 3), pair(w.client, w.name, 3, 2);
     std::unique_lock one(pool);
     std::unique_lock two(pair);
@@ -197,7 +197,7 @@ static void lose_lock(world &w, holdfast::recursive_mutex &mutex) {
     until("the loss", [&] { return !mutex.held(); });
 }
 
-CASE(what_a_thread_lost_is_not_anothers_to_unlock) {
+CASE(a_lost_lock_is_not_unlocked_for_another_thread) {
     holdfast::recursive_mutex mutex(w.client, w.name);
     mutex.lock();
     const std::uint64_t mine = mutex.fence();
@@ -222,7 +222,7 @@ CASE(what_a_thread_lost_is_not_anothers_to_unlock) {
     other.join();
 }
 
-CASE(a_lock_tells_of_its_loss) {
+CASE(a_lock_reports_its_loss) {
     std::atomic<int> losses{0};
     options how;
     how.on_lost = [&] { ++losses; };
@@ -266,7 +266,7 @@ CASE(a_condition_can_be_waited_for) {
     other.join();
 }
 
-CASE(a_lock_that_goes_releases_what_is_left) {
+CASE(a_destroyed_lock_releases_what_is_left) {
     {
         holdfast::mutex mutex(w.client, w.name);
         mutex.lock();

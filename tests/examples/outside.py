@@ -102,7 +102,7 @@ class Jobs(Case):
         for command in commands:
             self.run_example(shlex.split(command))
 
-    def test_the_page_for_those_who_come_from_something_else(self):
+    def test_the_page_about_switching_from_other_tools(self):
         page = (ROOT / "docs" / "COMING-FROM.md").read_text()
         self.script("cmd")
         lines = re.findall(r"^    (holdfast run .*)", page, re.M)
@@ -195,7 +195,7 @@ class Server(Case):
         self.assertEqual((200, b"written\n", "7"), self.request("PUT", b"billed", 7))
         self.assertEqual(200, self.request("PUT", b"sent", 7)[0])
         self.assertEqual(200, self.request("PUT", b"paid", 9)[0])
-        self.assertEqual((412, b"a later holder has been here\n", "9"),
+        self.assertEqual((412, b"a later holder has written\n", "9"),
                          self.request("PUT", b"billed", 8))
         self.assertEqual((200, b"paid", "9"), self.request("GET"))
 

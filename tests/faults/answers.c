@@ -53,11 +53,11 @@ static void check_unknown(bed *b, const hf_options *options, const hf_client_opt
     FREE(TAKE(client));
 }
 
-static void F12_an_outcome_that_is_not_known_is_said_and_undone(void **state) {
+static void F12_an_unknown_outcome_is_reported_and_undone(void **state) {
     check_unknown(*state, &(hf_options){.wait_ms = 300}, NULL);
 }
 
-static void F12_a_try_with_an_outcome_that_is_not_known_is_undone(void **state) {
+static void F12_a_try_with_an_unknown_outcome_is_undone(void **state) {
     check_unknown(*state, NULL, &(hf_client_options){.outage_ms = 300});
 }
 
@@ -67,7 +67,7 @@ static void F12_the_command_timeout_bounds_a_try_that_is_not_answered(void **sta
 
 /* A wait that survived an earlier outage must still report a lost answer as an unknown outcome, not
    as a refusal. */
-static void F12_an_outcome_is_not_known_also_after_trouble_that_passed(void **state) {
+static void F12_an_outcome_is_unknown_after_an_earlier_outage(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
     calls_reset(b);
@@ -158,7 +158,7 @@ static void F14_a_renewal_whose_answer_was_lost_leaves_the_old_deadline(void **s
     FREE(hold);
 }
 
-static void F14_an_extension_whose_answer_was_lost_is_not_known(void **state) {
+static void F14_an_extension_whose_answer_was_lost_is_unknown(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
     hf_hold *hold = TAKE(client, .lease_ms = t_patience(5000));
@@ -202,7 +202,7 @@ static hf_hold *extended_unanswered(bed *b) {
     return hold;
 }
 
-static void F14_a_hold_lost_after_an_extension_unheard_is_released(void **state) {
+static void F14_a_hold_lost_after_an_unanswered_extension_is_released(void **state) {
     bed *b = *state;
     hf_hold *hold = extended_unanswered(b);
     UNTIL(!hf_held(hold));
@@ -212,7 +212,7 @@ static void F14_a_hold_lost_after_an_extension_unheard_is_released(void **state)
     T_HF(HF_LOST, hf_release(hold));
 }
 
-static void F14_a_hold_released_after_an_extension_unheard_is_released(void **state) {
+static void F14_a_hold_released_after_an_unanswered_extension_is_released(void **state) {
     bed *b = *state;
     hf_hold *hold = extended_unanswered(b);
     hf_result r = hf_release(hold); /* it may be before or after the deadline */
@@ -224,7 +224,7 @@ static void F14_a_hold_released_after_an_extension_unheard_is_released(void **st
 /* ---- F48: the release's answer is lost ------------------------------------------------------- */
 
 /* Another client takes LOCK after its holder has lost it, and releases it again. */
-static void come_and_go(hf_client *other) {
+static void visit_as_another(hf_client *other) {
     FREE(TAKE(other));
 }
 
@@ -235,7 +235,7 @@ static void check_lost_unanswered(bed *b, const hf_options *options) {
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
     hf_hold *hold = acquire_or_fail(client, LOCK, options, __FILE__, __LINE__);
     T_HF(HF_OK, hf_break(other, LOCK, hf_fence(hold)));
-    come_and_go(other);
+    visit_as_another(other);
     lose_next_answer(b, false);
     T_HF(HF_UNKNOWN_OUTCOME, hf_release(hold));
     check_detail("granted to another");
@@ -272,26 +272,26 @@ static void F48_a_lost_hold_released_without_waiting_is_not_ok(void **state) {
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
     hf_hold *hold = TAKE(client);
     T_HF(HF_OK, hf_break(other, LOCK, 0));
-    come_and_go(other);
+    visit_as_another(other);
     lose_next_answer(b, false);
     async_outcome o;
     begin_release(hold, &o);
     await_outcome(&o, HF_UNKNOWN_OUTCOME);
 }
 
-static void F48_of_many_names_one_that_was_lost_unheard_is_not_ok(void **state) {
+static void F48_a_lost_name_of_many_whose_release_was_not_answered_is_not_ok(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
     const hf_request names[] = {{.name = LOCK}, {.name = "second"}};
     hf_hold *hold = NULL;
     T_HF(HF_OK, hf_acquire_all(client, names, 2, NULL, &hold));
     T_HF(HF_OK, hf_break(other, LOCK, 0));
-    come_and_go(other);
+    visit_as_another(other);
     lose_next_answer(b, false);
     T_HF(HF_UNKNOWN_OUTCOME, hf_release(hold));
 }
 
-static void F48_an_adopted_hold_that_was_lost_unheard_is_not_ok(void **state) {
+static void F48_a_lost_adopted_hold_whose_release_was_not_answered_is_not_ok(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
     char text[HF_EXPORT_MAX];
@@ -299,7 +299,7 @@ static void F48_an_adopted_hold_that_was_lost_unheard_is_not_ok(void **state) {
     T_HF(HF_OK, hf_export(hold, text, sizeof text));
     T_HF(HF_OK, hf_adopt(client, text, NULL, &hold));
     T_HF(HF_OK, hf_break(other, LOCK, 0));
-    come_and_go(other);
+    visit_as_another(other);
     lose_next_answer(b, false);
     T_HF(HF_UNKNOWN_OUTCOME, hf_release(hold));
 }
@@ -316,7 +316,7 @@ static void check_released_unanswered(bed *b, const hf_options *options) {
     bed_close(b, client);
 }
 
-static void F48_a_release_that_was_not_answered_is_ok_where_nobody_came(void **state) {
+static void F48_a_release_that_was_not_answered_is_ok_if_nobody_else_acquired(void **state) {
     for (uint32_t kind = HF_MUTEX; kind <= HF_UPGRADABLE; kind++) {
         check_released_unanswered(*state, &(hf_options){.kind = kind});
     }
@@ -324,7 +324,7 @@ static void F48_a_release_that_was_not_answered_is_ok_where_nobody_came(void **s
 }
 
 /* True for subscribers of a plain channel and of a shard channel in a cluster. */
-static bool somebody_listens(bed *b) {
+static bool has_subscriber(bed *b) {
     return strstr(t_redis_str(b->redis, "CLIENT LIST TYPE pubsub"), "id=");
 }
 
@@ -334,23 +334,23 @@ static void check_handed_over_unanswered(bed *b, const hf_options *options) {
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
     hf_hold *hold = acquire_or_fail(client, LOCK, options, __FILE__, __LINE__);
     attempt *waits = attempt_start(b, other, &(hf_options){.wait_ms = SOON_MS});
-    UNTIL(queue_length(b) == 1 && somebody_listens(b));
+    UNTIL(queue_length(b) == 1 && has_subscriber(b));
     lose_next_answer(b, false);
     FREE(hold);
     assert_int_equal(stats_of(client).reconnects, 1);
     FREE(attempt_end(waits, HF_OK));
 }
 
-static void F48_a_release_that_was_not_answered_is_ok_where_it_handed_on(void **state) {
+static void F48_a_release_that_was_not_answered_is_ok_if_it_handed_over(void **state) {
     check_handed_over_unanswered(*state, &(hf_options){.kind = HF_MUTEX});
 }
 
-static void F48_a_reader_that_was_not_answered_is_ok_where_it_handed_on(void **state) {
+static void F48_a_reader_release_that_was_not_answered_is_ok_if_it_handed_over(void **state) {
     check_handed_over_unanswered(*state, &(hf_options){.kind = HF_READ});
 }
 
 /* The release handed the lock to the next thread of the same client, in the same step. */
-static void F48_a_release_that_was_not_answered_is_ok_where_its_client_goes_on(void **state) {
+static void F48_a_release_that_was_not_answered_is_ok_if_its_client_goes_next(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
     hf_hold *hold = TAKE(client);
@@ -362,7 +362,7 @@ static void F48_a_release_that_was_not_answered_is_ok_where_its_client_goes_on(v
 }
 
 /* Other readers still hold the lock. The lock itself records which reader left last. */
-static void F48_a_reader_that_was_not_answered_is_ok_while_others_read(void **state) {
+static void F48_a_reader_release_that_was_not_answered_is_ok_while_others_read(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
     hf_hold *hold = TAKE(client, .kind = HF_READ), *reads = TAKE(other, .kind = HF_READ);
@@ -375,31 +375,31 @@ static void F48_a_reader_that_was_not_answered_is_ok_while_others_read(void **st
 static const struct CMUnitTest tests[] = {
     FAULT_TEST(F12_an_acquire_whose_answer_was_lost_counts_once),
     FAULT_TEST(F12_a_try_whose_answer_was_lost_counts_once),
-    FAULT_TEST(F12_an_outcome_that_is_not_known_is_said_and_undone),
-    FAULT_TEST(F12_a_try_with_an_outcome_that_is_not_known_is_undone),
+    FAULT_TEST(F12_an_unknown_outcome_is_reported_and_undone),
+    FAULT_TEST(F12_a_try_with_an_unknown_outcome_is_undone),
     FAULT_TEST(F12_the_command_timeout_bounds_a_try_that_is_not_answered),
-    FAULT_TEST(F12_an_outcome_is_not_known_also_after_trouble_that_passed),
+    FAULT_TEST(F12_an_outcome_is_unknown_after_an_earlier_outage),
     FAULT_TEST(F13_an_acquire_executed_after_its_wait_does_not_act),
     FAULT_TEST(F13_an_acquire_executed_after_a_cancel_is_released),
     FAULT_TEST(F13_an_orphan_ends_with_its_lease),
     FAULT_TEST(F14_a_renewal_whose_answer_was_lost_leaves_the_old_deadline),
-    FAULT_TEST(F14_an_extension_whose_answer_was_lost_is_not_known),
+    FAULT_TEST(F14_an_extension_whose_answer_was_lost_is_unknown),
     FAULT_TEST(F14_a_count_whose_answer_was_lost_is_right),
-    FAULT_TEST(F14_a_hold_lost_after_an_extension_unheard_is_released),
-    FAULT_TEST(F14_a_hold_released_after_an_extension_unheard_is_released),
+    FAULT_TEST(F14_a_hold_lost_after_an_unanswered_extension_is_released),
+    FAULT_TEST(F14_a_hold_released_after_an_unanswered_extension_is_released),
     FAULT_TEST(F48_a_lost_mutex_whose_release_was_not_answered_is_not_ok),
     FAULT_TEST(F48_a_lost_writer_whose_release_was_not_answered_is_not_ok),
     FAULT_TEST(F48_a_lost_reader_whose_release_was_not_answered_is_not_ok),
     FAULT_TEST(F48_lost_permits_whose_release_was_not_answered_are_not_ok),
     FAULT_TEST(F48_a_flushed_hold_whose_release_was_not_answered_is_not_ok),
     FAULT_TEST(F48_a_lost_hold_released_without_waiting_is_not_ok),
-    FAULT_TEST(F48_of_many_names_one_that_was_lost_unheard_is_not_ok),
-    FAULT_TEST(F48_an_adopted_hold_that_was_lost_unheard_is_not_ok),
-    FAULT_TEST(F48_a_release_that_was_not_answered_is_ok_where_nobody_came),
-    FAULT_TEST(F48_a_release_that_was_not_answered_is_ok_where_it_handed_on),
-    FAULT_TEST(F48_a_reader_that_was_not_answered_is_ok_where_it_handed_on),
-    FAULT_TEST(F48_a_release_that_was_not_answered_is_ok_where_its_client_goes_on),
-    FAULT_TEST(F48_a_reader_that_was_not_answered_is_ok_while_others_read),
+    FAULT_TEST(F48_a_lost_name_of_many_whose_release_was_not_answered_is_not_ok),
+    FAULT_TEST(F48_a_lost_adopted_hold_whose_release_was_not_answered_is_not_ok),
+    FAULT_TEST(F48_a_release_that_was_not_answered_is_ok_if_nobody_else_acquired),
+    FAULT_TEST(F48_a_release_that_was_not_answered_is_ok_if_it_handed_over),
+    FAULT_TEST(F48_a_reader_release_that_was_not_answered_is_ok_if_it_handed_over),
+    FAULT_TEST(F48_a_release_that_was_not_answered_is_ok_if_its_client_goes_next),
+    FAULT_TEST(F48_a_reader_release_that_was_not_answered_is_ok_while_others_read),
 };
 
 FAULT_MAIN(tests)

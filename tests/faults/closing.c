@@ -24,23 +24,23 @@ static void lose_server(bed *b, hf_client *client) {
     T_CHECK(r == HF_UNREACHABLE || r == HF_UNKNOWN_OUTCOME);
 }
 
-static void check_close_tells(bed *b, bool loop) {
+static void check_close_reports(bed *b, bool loop) {
     static async_outcome o;
     hf_client *client = open_one(b, loop, (hf_client_options){.outage_ms = 100});
     hf_hold *hold = TAKE(client, .lease_ms = t_patience(60000));
     lose_server(b, client);
     begin_release(hold, &o);
     bed_close(b, client);
-    assert_int_equal(atomic_load(&o.calls), 1); /* close waited for it, or called it */
+    assert_int_equal(atomic_load(&o.calls), 1); /* close waited for the callback, or ran it */
     await_outcome(&o, HF_UNKNOWN_OUTCOME);
 }
 
-static void F47_close_with_the_store_away_tells_of_a_release(void **state) {
-    check_close_tells(*state, false);
+static void F47_close_with_the_store_away_reports_a_release(void **state) {
+    check_close_reports(*state, false);
 }
 
-static void F47_close_of_a_loop_with_the_store_away_tells_of_a_release(void **state) {
-    check_close_tells(*state, true);
+static void F47_close_of_a_loop_with_the_store_away_reports_a_release(void **state) {
+    check_close_reports(*state, true);
 }
 
 static void check_closed(bed *b, bool loop) {
@@ -147,7 +147,7 @@ static bool is_idle(hf_client *client) {
 
 /* The child still has duplicates of descriptors that its parent closed. They must not wake up the
    parent's loop. */
-static void F42_a_loop_that_reconnects_beside_a_child_comes_to_rest(void **state) {
+static void F42_a_loop_that_reconnects_beside_a_child_becomes_idle(void **state) {
     bed *b = *state;
     static async_outcome o;
     hf_client *client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0});
@@ -176,7 +176,7 @@ typedef struct passing {
     atomic_int over;
 } passing;
 
-static void release_and_see_it_passed(hf_result result, hf_hold *hold, void *arg) {
+static void release_and_await_next(hf_result result, hf_hold *hold, void *arg) {
     passing *p = arg;
     T_CHECK(result == HF_OK);
     T_HF(HF_OK, hf_release_async(hold, on_released, &p->release));
@@ -186,18 +186,18 @@ static void release_and_see_it_passed(hf_result result, hf_hold *hold, void *arg
 
 /* Queues the client for LOCK with a callback that passes the lock on, and another waiter behind
    it. */
-static void enqueue_to_pass_on(bed *b, hf_client *client, passing *p) {
+static void enqueue_with_another_behind(bed *b, hf_client *client, passing *p) {
     *p = (passing){.over = 0};
     T_HF(HF_OK,
          hf_acquire_async(client, LOCK,
                           &(hf_options){.wait_ms = HF_FOREVER, .lease_ms = t_patience(120000)},
-                          release_and_see_it_passed, p));
+                          release_and_await_next, p));
     UNTIL(queue_length(b) == 1);
     begin_acquire(bed_subscriber(b), &FOREVER, &p->next);
     UNTIL(queue_length(b) == 2);
 }
 
-static void check_passed_on(passing *p) {
+static void check_handed_over(passing *p) {
     UNTIL(atomic_load(&p->over));
     await_outcome(&p->release, HF_OK);
     FREE(await_outcome(&p->next, HF_OK));
@@ -216,13 +216,13 @@ static hf_client_options long_timeouts(void) {
     return (hf_client_options){.command_timeout_ms = t_patience(INT64_C(4) * SOON_MS)};
 }
 
-static void B05_what_a_callback_begins_is_sent_while_it_runs(void **state) {
+static void B05_a_request_of_a_callback_is_sent_while_it_runs(void **state) {
     bed *b = *state;
     static passing p;
     hf_hold *hold = TAKE(bed_direct(b));
-    enqueue_to_pass_on(b, bed_subscriber(b), &p);
+    enqueue_with_another_behind(b, bed_subscriber(b), &p);
     FREE(hold);
-    check_passed_on(&p);
+    check_handed_over(&p);
 }
 
 static void check_with_a_waiting_thread(bed *b, bool loop) {
@@ -233,52 +233,52 @@ static void check_with_a_waiting_thread(bed *b, bool loop) {
             *another = acquire_or_fail(other, "another", NULL, __FILE__, __LINE__);
     t_threads *thread = t_threads_start(1, lock_another, client);
     UNTIL(t_redis_int(b->redis, "LLEN hf:{another}:q") == 1 && subscriber_count(b) == 1);
-    enqueue_to_pass_on(b, client, &p);
+    enqueue_with_another_behind(b, client, &p);
     FREE(hold);
     if (loop) run_loop_until_outcome(client, &p.release, HF_OK);
-    check_passed_on(&p);
+    check_handed_over(&p);
     FREE(another);
     t_threads_join(thread, SOON_MS);
 }
 
-static void B05_what_a_callback_begins_is_sent_beside_a_thread_in_line(void **state) {
+static void B05_a_request_of_a_callback_is_sent_beside_a_queued_thread(void **state) {
     check_with_a_waiting_thread(*state, false);
 }
 
-static void B05_what_a_callback_of_a_loop_begins_is_sent_beside_a_thread_in_line(void **state) {
+static void B05_a_request_of_a_loop_callback_is_sent_beside_a_queued_thread(void **state) {
     check_with_a_waiting_thread(*state, true);
 }
 
 /* The thread waits for an answer and does nothing else meanwhile. */
-static void B05_what_a_callback_begins_is_sent_beside_a_thread_that_reads(void **state) {
+static void B05_a_request_of_a_callback_is_sent_beside_a_reading_thread(void **state) {
     bed *b = *state;
     static passing p;
     hf_client_options options = long_timeouts();
     hf_client *client = bed_subscriber_through(b, &options);
     hf_hold *hold = TAKE(bed_direct(b));
-    enqueue_to_pass_on(b, client, &p);
+    enqueue_with_another_behind(b, client, &p);
     withhold_bytes(b, COMMAND_CONNECTION, T_TO_CLIENT);
     t_threads *thread = t_threads_start(1, lock_another, client);
     UNTIL(t_redis_int(b->redis, "EXISTS hf:{another}") == 1);
     FREE(hold);
     UNTIL(atomic_load(&p.over));
     stop_withholding(b, COMMAND_CONNECTION, T_TO_CLIENT);
-    check_passed_on(&p);
+    check_handed_over(&p);
     t_threads_join(thread, SOON_MS);
 }
 
 static const struct CMUnitTest tests[] = {
-    FAULT_TEST(F47_close_with_the_store_away_tells_of_a_release),
-    FAULT_TEST(F47_close_of_a_loop_with_the_store_away_tells_of_a_release),
+    FAULT_TEST(F47_close_with_the_store_away_reports_a_release),
+    FAULT_TEST(F47_close_of_a_loop_with_the_store_away_reports_a_release),
     FAULT_TEST(F47_a_release_after_close_calls_nobody),
     FAULT_TEST(F47_a_release_after_close_of_a_loop_calls_nobody),
     FAULT_TEST(F42_a_child_closes_a_client_with_async_waits),
     FAULT_TEST(F42_a_child_closes_a_loop_with_async_calls),
-    FAULT_TEST(F42_a_loop_that_reconnects_beside_a_child_comes_to_rest),
-    FAULT_TEST(B05_what_a_callback_begins_is_sent_while_it_runs),
-    FAULT_TEST(B05_what_a_callback_begins_is_sent_beside_a_thread_in_line),
-    FAULT_TEST(B05_what_a_callback_of_a_loop_begins_is_sent_beside_a_thread_in_line),
-    FAULT_TEST(B05_what_a_callback_begins_is_sent_beside_a_thread_that_reads),
+    FAULT_TEST(F42_a_loop_that_reconnects_beside_a_child_becomes_idle),
+    FAULT_TEST(B05_a_request_of_a_callback_is_sent_while_it_runs),
+    FAULT_TEST(B05_a_request_of_a_callback_is_sent_beside_a_queued_thread),
+    FAULT_TEST(B05_a_request_of_a_loop_callback_is_sent_beside_a_queued_thread),
+    FAULT_TEST(B05_a_request_of_a_callback_is_sent_beside_a_reading_thread),
 };
 
 FAULT_MAIN(tests)

@@ -17,7 +17,7 @@
 /* The addresses NAME resolves to now: up to two, in this order. With none, the lookup fails. */
 static const char *_Atomic meaning[2];
 
-static void let_name_mean(const char *first, const char *second) {
+static void resolve_name_to(const char *first, const char *second) {
     atomic_store(&meaning[0], first);
     atomic_store(&meaning[1], second);
 }
@@ -80,21 +80,21 @@ static void connect_by_ipv6_address(void **state) {
 
 static void connect_to_the_second_address_of_a_name(void **state) {
     bed *b = *state;
-    let_name_mean("::1", T_HOST);
+    resolve_name_to("::1", T_HOST);
     FREE(TAKE(bed_open(b, url_by_name(b), NULL)));
 }
 
 static void connect_to_the_second_address_of_a_name_by_ipv6(void **state) {
     bed *b = start_on_ipv6(state);
-    let_name_mean(T_HOST, "::1");
+    resolve_name_to(T_HOST, "::1");
     FREE(TAKE(bed_open(b, url_by_name(b), NULL)));
 }
 
-static void F21_a_name_that_is_not_known_is_said(void **state) {
+static void F21_an_unknown_name_is_reported(void **state) {
     hf_client *client = NULL;
-    let_name_mean(NULL, NULL);
+    resolve_name_to(NULL, NULL);
     T_HF(HF_UNREACHABLE, hf_open(url_by_name(*state), NULL, &client));
-    check_detail("cannot find the host");
+    check_detail("cannot look up the host name");
     check_detail(NAME);
 }
 
@@ -102,13 +102,13 @@ static void F21_a_name_that_is_not_known_is_said(void **state) {
 static void F21_a_name_that_changes_leads_to_the_new_address(void **state) {
     bed *b = start_on_ipv6(state);
     uint16_t port = t_redis_port(b->redis);
-    let_name_mean("::1", NULL);
+    resolve_name_to("::1", NULL);
     hf_client *client = bed_open(b, url_by_name(b), NULL);
     FREE(TAKE(client));
-    let_name_mean(NULL, NULL); /* for a while the name does not resolve at all */
+    resolve_name_to(NULL, NULL); /* for a while the name does not resolve at all */
     t_redis_free(b->redis);
     b->redis = t_redis_start(&(t_redis_options){.port = port});
-    let_name_mean(T_HOST, NULL);
+    resolve_name_to(T_HOST, NULL);
     FREE(TAKE(client, .wait_ms = t_patience(20000)));
 }
 
@@ -198,7 +198,7 @@ static void F27_a_user_logs_in_with_a_password_of_its_own(void **state) {
     check_refused(t_redis_url_as(b->redis, "alice", WRONG), "WRONGPASS");
 }
 
-static void F27_a_password_that_nobody_asked_for_is_refused(void **state) {
+static void F27_an_unneeded_password_is_refused(void **state) {
     bed *b = *state;
     check_refused(t_redis_url_as(b->redis, NULL, WRONG), "no password");
 }
@@ -270,20 +270,20 @@ static void check_at_fake(void **state, const char *script, hf_result expected,
     check_detail(detail);
 }
 
-static void connect_to_what_is_no_redis(void **state) {
+static void connect_to_something_that_is_not_redis(void **state) {
     check_at_fake(state,
                   "EXPECT_ANY\nSEND HTTP/1.1 400 Bad Request\\r\\nConnection: close\\r\\n\\r\\n\n"
                   "EXPECT_CLOSE\n",
                   HF_PROTOCOL, "is it one?");
 }
 
-static void connect_to_what_answers_nothing(void **state) {
+static void connect_to_something_that_does_not_answer(void **state) {
     int64_t began = t_now_ms();
     check_at_fake(state, "EXPECT_ANY\nEXPECT_CLOSE\n", HF_UNREACHABLE, "connect_timeout");
     assert_true(t_now_ms() - began >= t_patience(300));
 }
 
-static void connect_to_what_hangs_up(void **state) {
+static void connect_to_something_that_hangs_up(void **state) {
     check_at_fake(state, "EXPECT_ANY\nCLOSE\n", HF_UNREACHABLE, "closed");
 }
 
@@ -291,7 +291,7 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST_ON(connect_by_ipv6_address, &BED_BARE),
     FAULT_TEST(connect_to_the_second_address_of_a_name),
     FAULT_TEST_ON(connect_to_the_second_address_of_a_name_by_ipv6, &BED_BARE),
-    FAULT_TEST(F21_a_name_that_is_not_known_is_said),
+    FAULT_TEST(F21_an_unknown_name_is_reported),
     FAULT_TEST_ON(F21_a_name_that_changes_leads_to_the_new_address, &BED_BARE),
     FAULT_TEST_ON(connect_by_unix_socket, &UNIX_ALONE),
     FAULT_TEST_ON(connect_to_a_unix_socket_that_is_not_there, &BED_BARE),
@@ -299,13 +299,13 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST(connect_to_a_database_that_is_not_there),
     FAULT_TEST_ON(F27_a_password_is_needed_and_must_be_right, &LOCKED),
     FAULT_TEST_ON(F27_a_user_logs_in_with_a_password_of_its_own, &WITH_USERS),
-    FAULT_TEST(F27_a_password_that_nobody_asked_for_is_refused),
+    FAULT_TEST(F27_an_unneeded_password_is_refused),
     FAULT_TEST_ON(password_file_is_read_again_at_every_connect, &LOCKED),
     FAULT_TEST_ON(password_is_refused_until_its_file_is_updated, &LOCKED),
     FAULT_TEST_ON(password_file_that_cannot_be_used_is_reported, &LOCKED),
-    FAULT_TEST_ON(connect_to_what_is_no_redis, &BED_BARE),
-    FAULT_TEST_ON(connect_to_what_answers_nothing, &BED_BARE),
-    FAULT_TEST_ON(connect_to_what_hangs_up, &BED_BARE),
+    FAULT_TEST_ON(connect_to_something_that_is_not_redis, &BED_BARE),
+    FAULT_TEST_ON(connect_to_something_that_does_not_answer, &BED_BARE),
+    FAULT_TEST_ON(connect_to_something_that_hangs_up, &BED_BARE),
 };
 
 FAULT_MAIN(tests)

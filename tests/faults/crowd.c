@@ -144,7 +144,7 @@ static void F20_a_thousand_waiters_are_served_in_order_with_few_commands(void **
     assert_int_equal(call_count(b, "publish"), 1);
     assert_in_range(command_count(b), 1, 2 + c->size / 20);
 
-    /* Each notifies the next. */
+    /* Each release notifies the next waiter. */
     c->stay = false;
     calls_reset(b);
     begin_leave(&c->members[0]);
@@ -158,7 +158,7 @@ static void F20_a_thousand_waiters_are_served_in_order_with_few_commands(void **
 }
 
 /* The holder dies. The waiters find out by themselves, one by one and not all at once. */
-static void F20_waiters_of_a_dead_holder_are_no_herd(void **state) {
+static void F20_waiters_of_a_dead_holder_do_not_all_acquire_at_once(void **state) {
     bed *b = *state;
     loop_crowd *c = crowd_open(b, SMALL_CROWD);
     hold_by_hand(b, LOCK, t_patience(2000));
@@ -216,7 +216,7 @@ static void check_threads(bed *b, hf_client *client, const hf_options *options) 
     assert_false(atomic_load(&p.out_of_turn));
 }
 
-static void F20_a_crowd_of_a_client_costs_a_command_each(void **state) {
+static void F20_many_threads_of_a_client_cost_one_command_each(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     check_threads(b, client, &FOREVER);
@@ -226,9 +226,9 @@ static void F20_a_crowd_of_a_client_costs_a_command_each(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    FAULT_TEST(F20_a_crowd_of_a_client_costs_a_command_each),
+    FAULT_TEST(F20_many_threads_of_a_client_cost_one_command_each),
     FAULT_TEST(F20_a_thousand_waiters_are_served_in_order_with_few_commands),
-    FAULT_TEST(F20_waiters_of_a_dead_holder_are_no_herd),
+    FAULT_TEST(F20_waiters_of_a_dead_holder_do_not_all_acquire_at_once),
 };
 
 FAULT_MAIN(tests)

@@ -76,7 +76,7 @@ static const trouble troubles[] = {
 };
 enum { TROUBLES = sizeof troubles / sizeof *troubles };
 
-static void F27_the_errors_of_a_server_are_told_apart(void **state) {
+static void F27_the_errors_of_a_server_are_distinguished(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     for (int i = 0; i < TROUBLES; i++) {
@@ -91,7 +91,7 @@ static void F27_the_errors_of_a_server_are_told_apart(void **state) {
 }
 
 /* The wait retries temporary errors. A permanent error ends it. */
-static void F27_a_wait_rides_out_what_passes_and_ends_with_what_does_not(void **state) {
+static void F27_a_wait_survives_temporary_errors_and_ends_with_permanent_ones(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     for (int i = 0; i < TROUBLES; i++) {
@@ -163,7 +163,7 @@ static void F27_a_hold_is_renewed_and_released_when_memory_is_out(void **state) 
 }
 
 /* The release also writes a tombstone, for an acquire that may arrive late. */
-static void F27_a_release_with_a_mark_works_when_memory_is_out(void **state) {
+static void F27_a_release_with_a_tombstone_works_when_memory_is_out(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
     t_proxy_withhold(b->proxy, T_TO_SERVER, true);
@@ -187,7 +187,7 @@ static void F27_a_release_that_is_refused_is_tried_again(void **state) {
     UNTIL(!on_server(b)); /* long before its lease of 30 s */
 }
 
-static void F27_renewals_that_are_refused_go_on_until_the_trouble_is_over(void **state) {
+static void F27_renewals_that_are_refused_are_retried_until_the_error_is_over(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     hf_hold *hold =
@@ -224,15 +224,15 @@ static const char *const USERS[] = {
 };
 static const t_redis_options WITH_USERS = {.acl = USERS};
 
-static void F27_rights_that_are_lacking_are_said(void **state) {
-    static const char *const lacking[][2] = {
+static void F27_missing_rights_are_reported(void **state) {
+    static const char *const missing[][2] = {
         {"alice", "command evalsha"}, {"bob", "key hf:{lock}"}, {"carol", "command hset"}};
     bed *b = *state;
-    for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++) {
-        hf_client *client = bed_open(b, t_redis_url_as(b->redis, lacking[i][0], "secret"), NULL);
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+        hf_client *client = bed_open(b, t_redis_url_as(b->redis, missing[i][0], "secret"), NULL);
         REFUSED(HF_REFUSED, client, .wait_ms = 0);
         check_detail("ACL");
-        check_detail(lacking[i][1]);
+        check_detail(missing[i][1]);
         assert_false(on_server(b));
     }
     FREE(TAKE(bed_open(b, t_redis_url_as(b->redis, "dave", "secret"), NULL)));
@@ -248,7 +248,7 @@ static void check_wrong_key(bed *b, hf_client *client, const char *make, const c
     run_command(b, "DEL " FENCE);
 }
 
-static void F28_a_key_of_a_wrong_type_is_said_and_left_alone(void **state) {
+static void F28_a_key_of_a_wrong_type_is_reported_and_left_unchanged(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     hf_info *info = NULL;
@@ -263,7 +263,7 @@ static void F28_a_key_of_a_wrong_type_is_said_and_left_alone(void **state) {
     FREE(TAKE(client));
 }
 
-static void F28_a_fence_that_holds_something_else_is_said_and_left_alone(void **state) {
+static void F28_a_fence_that_holds_something_else_is_reported_and_left_unchanged(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     check_wrong_key(b, client, "RPUSH " FENCE " precious", "WRONGTYPE");
@@ -285,18 +285,18 @@ static void F28_a_held_key_overwritten_by_hand_is_a_loss(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    FAULT_TEST(F27_the_errors_of_a_server_are_told_apart),
-    FAULT_TEST(F27_a_wait_rides_out_what_passes_and_ends_with_what_does_not),
+    FAULT_TEST(F27_the_errors_of_a_server_are_distinguished),
+    FAULT_TEST(F27_a_wait_survives_temporary_errors_and_ends_with_permanent_ones),
     FAULT_TEST(F27_a_busy_server_is_unreachable_until_its_script_ends),
     FAULT_TEST_ON(F27_a_loading_server_is_unreachable, &BED_BARE),
     FAULT_TEST(F27_a_hold_is_renewed_and_released_when_memory_is_out),
-    FAULT_TEST(F27_a_release_with_a_mark_works_when_memory_is_out),
+    FAULT_TEST(F27_a_release_with_a_tombstone_works_when_memory_is_out),
     FAULT_TEST(F27_a_release_that_is_refused_is_tried_again),
-    FAULT_TEST(F27_renewals_that_are_refused_go_on_until_the_trouble_is_over),
+    FAULT_TEST(F27_renewals_that_are_refused_are_retried_until_the_error_is_over),
     FAULT_TEST(F27_renewals_that_are_refused_for_a_lease_are_a_loss),
-    FAULT_TEST_ON(F27_rights_that_are_lacking_are_said, &WITH_USERS),
-    FAULT_TEST(F28_a_key_of_a_wrong_type_is_said_and_left_alone),
-    FAULT_TEST(F28_a_fence_that_holds_something_else_is_said_and_left_alone),
+    FAULT_TEST_ON(F27_missing_rights_are_reported, &WITH_USERS),
+    FAULT_TEST(F28_a_key_of_a_wrong_type_is_reported_and_left_unchanged),
+    FAULT_TEST(F28_a_fence_that_holds_something_else_is_reported_and_left_unchanged),
     FAULT_TEST(F28_a_held_key_overwritten_by_hand_is_a_loss),
 };
 

@@ -6,7 +6,7 @@
  *
  * Times: every wait has a deadline, whose only purpose is to give up (T_WAIT_UNTIL). Leases that
  * must last are stretched by t_patience, as those deadlines are, so a slow machine does not lose
- * them. Assertions about time only say "not before".
+ * them. Assertions about time say "not before"; the few that say "before" allow several seconds.
  *
  * A program takes an optional argument: the pattern of the tests to run.
  */

@@ -202,7 +202,7 @@ static void F12_counts_through_a_bad_network_are_each_counted_once(void **state)
     assert_true(sure > 0);
 }
 
-static void F12_what_is_not_answered_is_not_known(void **state) {
+static void F12_a_call_that_is_not_answered_is_unknown(void **state) {
     bed *b = *state;
     hf_client *client = latch_through(b,
                                       &(hf_client_options){.command_timeout_ms = t_patience(300),
@@ -231,7 +231,7 @@ static void F51_a_late_count_down_counts_once(void **state) {
 }
 
 /* Request numbers are remembered across rounds. */
-static void F51_a_late_count_down_leaves_the_next_round_alone(void **state) {
+static void F51_a_late_count_down_does_not_change_the_next_round(void **state) {
     bed *b = *state;
     hf_client *client = latch_through(b, NULL, 1);
     latch_call *d = begin_withheld(b, (latch_call){.client = client}, 1);
@@ -259,7 +259,7 @@ static hf_hold *lead_with(hf_client *client, const char *value, const hf_options
     return hold;
 }
 
-static void check_says(hf_client *client, const hf_hold *hold, const char *value) {
+static void check_leader_value(hf_client *client, const hf_hold *hold, const char *value) {
     hf_leader_info *info = NULL;
     T_HF(HF_OK, hf_leader(client, LOCK, &info));
     assert_string_equal(info->value, value);
@@ -273,7 +273,7 @@ static void check_nobody(hf_client *client) {
 }
 
 /* Publishes `value` in a request whose bytes arrive late. */
-static hf_hold *lead_and_say_late(bed *b, hf_client *client, const char *value) {
+static hf_hold *lead_and_publish_late(bed *b, hf_client *client, const char *value) {
     hf_hold *hold = lead_with(client, "first", NULL);
     latch_call *d = begin_withheld(b, (latch_call){.hold = hold, .value = value}, 1);
     assert_true(t_proxy_detach(b->proxy) > 0);
@@ -284,20 +284,20 @@ static hf_hold *lead_and_say_late(bed *b, hf_client *client, const char *value) 
 static void F51_a_late_value_does_not_replace_a_newer_one(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
-    hf_hold *hold = lead_and_say_late(b, client, "old");
+    hf_hold *hold = lead_and_publish_late(b, client, "old");
     T_HF(HF_OK, hf_proclaim(hold, "new", 3));
     deliver_late(b, "*2\r\n:1\r\n");
-    check_says(client, hold, "new");
+    check_leader_value(client, hold, "new");
     FREE(hold);
 }
 
 static void F51_a_late_value_is_not_that_of_the_next_leader(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
-    FREE(lead_and_say_late(b, client, "old"));
+    FREE(lead_and_publish_late(b, client, "old"));
     hf_hold *next = lead_with(other, "next", NULL);
     deliver_late(b, "*2\r\n:0\r\n");
-    check_says(client, next, "next");
+    check_leader_value(client, next, "next");
     FREE(next);
     next = TAKE(client); /* of the same client, without a value */
     check_nobody(other);
@@ -307,7 +307,7 @@ static void F51_a_late_value_is_not_that_of_the_next_leader(void **state) {
 /* ---- F19: notifications ---------------------------------------------------------------------- */
 
 /* With a working notification the wait ends before its next own check. */
-static void F19_who_waits_for_a_latch_is_told(void **state) {
+static void F19_a_waiter_for_a_latch_is_notified(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber(b), *other = bed_direct(b);
     for (int i = 0; i < 5; i++) {
@@ -321,7 +321,7 @@ static void F19_who_waits_for_a_latch_is_told(void **state) {
     }
 }
 
-static void F19_a_lost_message_does_not_keep_a_wait(void **state) {
+static void F19_a_lost_message_does_not_block_a_wait(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     T_HF(HF_OK, hf_latch_set(client, LOCK, 1));
@@ -334,7 +334,7 @@ static void F19_a_lost_message_does_not_keep_a_wait(void **state) {
     check_ended(d, HF_OK);
 }
 
-static void F19_who_cannot_listen_is_let_go(void **state) {
+static void F19_a_waiter_that_cannot_subscribe_is_released(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     T_HF(HF_OK, hf_latch_set(client, LOCK, 1));
@@ -382,7 +382,7 @@ static void F19_an_observer_needs_no_message(void **state) {
 
 /* ---- F17: outages ---------------------------------------------------------------------------- */
 
-static void F17_a_wait_and_a_count_down_ride_an_outage_out(void **state) {
+static void F17_a_wait_and_a_count_down_survive_an_outage(void **state) {
     bed *b = *state;
     hf_client *client = latch_through(b, NULL, 2);
     latch_call *d = begin_wait(0, client, &FOREVER);
@@ -398,7 +398,7 @@ static void F17_a_wait_and_a_count_down_ride_an_outage_out(void **state) {
     check_ended(d, HF_OK);
 }
 
-static void F17_an_outage_is_borne_for_so_long(void **state) {
+static void F17_an_outage_is_tolerated_for_its_limit(void **state) {
     bed *b = *state;
     hf_client *client = latch_through(b,
                                       &(hf_client_options){.command_timeout_ms = t_patience(300),
@@ -418,7 +418,7 @@ static void F17_an_outage_is_borne_for_so_long(void **state) {
 }
 
 /* An unanswered request must not delay the end of a wait or a cancel. */
-static void F17_a_silent_server_keeps_no_wait_from_ending(void **state) {
+static void F17_a_silent_server_does_not_delay_the_end_of_a_wait(void **state) {
     bed *b = *state;
     hf_cancel *cancel = hf_cancel_new();
     hf_client *client = latch_through(b, NULL, 2);
@@ -440,7 +440,7 @@ static void F17_a_silent_server_keeps_no_wait_from_ending(void **state) {
 }
 
 /* Close does not wait for a server that is away, whatever the calls were doing. */
-static void F47_a_close_ends_what_rides_an_outage_out(void **state) {
+static void F47_a_close_ends_calls_that_wait_for_a_lost_server(void **state) {
     bed *b = *state;
     hf_client *client = latch_through(b, NULL, 2);
     latch_call *d = begin_wait(0, client, &FOREVER);
@@ -459,7 +459,7 @@ static void F47_a_close_ends_what_rides_an_outage_out(void **state) {
     assert_int_equal(left_on_server(b), 2);
 }
 
-static void F17_an_observer_goes_on_after_an_outage(void **state) {
+static void F17_an_observer_continues_after_an_outage(void **state) {
     static seen_leader s;
     bed *b = *state;
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
@@ -482,7 +482,7 @@ static void F17_an_observer_goes_on_after_an_outage(void **state) {
 
 /* ---- F22, F23, F25: servers that lose data --------------------------------------------------- */
 
-static void F22_a_latch_lost_in_a_restart_is_told(void **state) {
+static void F22_a_latch_lost_in_a_restart_is_reported(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     T_HF(HF_OK, hf_latch_set(client, LOCK, 2));
@@ -506,7 +506,7 @@ static void F23_a_latch_outlives_a_restart_with_its_data(void **state) {
     check_ended(d, HF_OK);
 }
 
-static void F25_a_flush_ends_a_wait_as_what_it_is(void **state) {
+static void F25_a_flush_ends_a_wait_with_not_held(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     T_HF(HF_OK, hf_latch_set(client, LOCK, 2));
@@ -560,7 +560,7 @@ static void F25_after_a_flush_nobody_leads_and_no_value_comes_back(void **state)
 
 /* ---- F27, F28, B30: the server --------------------------------------------------------------- */
 
-static void F27_a_latch_is_counted_though_memory_is_out(void **state) {
+static void F27_a_latch_is_counted_when_memory_is_out(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b), *other = bed_subscriber(b);
     T_HF(HF_OK, hf_latch_set(client, LOCK, 3));
@@ -578,7 +578,7 @@ static void F27_a_latch_is_counted_though_memory_is_out(void **state) {
     set_config(b, "maxmemory", "0");
 }
 
-static void F28_a_key_of_another_type_is_told(void **state) {
+static void F28_a_key_of_another_type_is_reported(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     uint32_t left;
@@ -592,22 +592,22 @@ static void F28_a_key_of_another_type_is_told(void **state) {
 
 /* A value is valid only under the token with which it was written, whatever else the hold
    contains. */
-static void F28_a_value_under_another_token_is_nobodys(void **state) {
+static void F28_a_value_under_another_token_is_ignored(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     hf_hold *hold = lead_with(client, "mine", NULL);
-    check_says(client, hold, "mine");
+    check_leader_value(client, hold, "mine");
     put_field(b, KEY, "v", "1794777709466423 1 forged");
     check_nobody(client);
     put_field(b, KEY, "v", "nonsense");
     check_nobody(client);
     T_HF(HF_OK, hf_proclaim(hold, "mine", 4));
-    check_says(client, hold, "mine");
+    check_leader_value(client, hold, "mine");
     FREE(hold);
 }
 
 /* Everything expires by itself, and the memory kept per client does not grow. */
-static void B30_latches_and_watchers_are_forgotten(void **state) {
+static void B30_latches_and_watchers_expire(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     T_HF(HF_OK, hf_latch_set(client, LOCK, 2));
@@ -641,7 +641,7 @@ static void F29_scripts_are_sent_again_when_they_are_forgotten(void **state) {
     run_command(b, "SCRIPT FLUSH");
     T_HF(HF_OK, hf_proclaim(hold, "x", 1));
     run_command(b, "SCRIPT FLUSH");
-    check_says(client, hold, "x");
+    check_leader_value(client, hold, "x");
     FREE(hold);
 }
 
@@ -650,30 +650,30 @@ static const struct CMUnitTest tests[] = {
     FAULT_TEST(F12_a_round_whose_answer_was_lost_begins_once),
     FAULT_TEST(F12_counts_of_many_threads_are_each_counted_once),
     FAULT_TEST(F12_counts_through_a_bad_network_are_each_counted_once),
-    FAULT_TEST(F12_what_is_not_answered_is_not_known),
+    FAULT_TEST(F12_a_call_that_is_not_answered_is_unknown),
     FAULT_TEST(F51_a_late_count_down_counts_once),
-    FAULT_TEST(F51_a_late_count_down_leaves_the_next_round_alone),
+    FAULT_TEST(F51_a_late_count_down_does_not_change_the_next_round),
     FAULT_TEST(F51_a_late_round_takes_nothing_back),
     FAULT_TEST(F51_a_late_value_does_not_replace_a_newer_one),
     FAULT_TEST(F51_a_late_value_is_not_that_of_the_next_leader),
-    FAULT_TEST(F19_who_waits_for_a_latch_is_told),
-    FAULT_TEST(F19_a_lost_message_does_not_keep_a_wait),
-    FAULT_TEST(F19_who_cannot_listen_is_let_go),
+    FAULT_TEST(F19_a_waiter_for_a_latch_is_notified),
+    FAULT_TEST(F19_a_lost_message_does_not_block_a_wait),
+    FAULT_TEST(F19_a_waiter_that_cannot_subscribe_is_released),
     FAULT_TEST(F19_an_observer_needs_no_message),
-    FAULT_TEST(F17_a_wait_and_a_count_down_ride_an_outage_out),
-    FAULT_TEST(F17_an_outage_is_borne_for_so_long),
-    FAULT_TEST(F17_a_silent_server_keeps_no_wait_from_ending),
-    FAULT_TEST(F47_a_close_ends_what_rides_an_outage_out),
-    FAULT_TEST(F17_an_observer_goes_on_after_an_outage),
-    FAULT_TEST(F22_a_latch_lost_in_a_restart_is_told),
+    FAULT_TEST(F17_a_wait_and_a_count_down_survive_an_outage),
+    FAULT_TEST(F17_an_outage_is_tolerated_for_its_limit),
+    FAULT_TEST(F17_a_silent_server_does_not_delay_the_end_of_a_wait),
+    FAULT_TEST(F47_a_close_ends_calls_that_wait_for_a_lost_server),
+    FAULT_TEST(F17_an_observer_continues_after_an_outage),
+    FAULT_TEST(F22_a_latch_lost_in_a_restart_is_reported),
     FAULT_TEST_ON(F23_a_latch_outlives_a_restart_with_its_data, &DURABLE),
-    FAULT_TEST(F25_a_flush_ends_a_wait_as_what_it_is),
+    FAULT_TEST(F25_a_flush_ends_a_wait_with_not_held),
     FAULT_TEST(F25_a_latch_set_again_after_a_flush_is_waited_for),
     FAULT_TEST(F25_after_a_flush_nobody_leads_and_no_value_comes_back),
-    FAULT_TEST(F27_a_latch_is_counted_though_memory_is_out),
-    FAULT_TEST(F28_a_key_of_another_type_is_told),
-    FAULT_TEST(F28_a_value_under_another_token_is_nobodys),
-    FAULT_TEST(B30_latches_and_watchers_are_forgotten),
+    FAULT_TEST(F27_a_latch_is_counted_when_memory_is_out),
+    FAULT_TEST(F28_a_key_of_another_type_is_reported),
+    FAULT_TEST(F28_a_value_under_another_token_is_ignored),
+    FAULT_TEST(B30_latches_and_watchers_expire),
     FAULT_TEST(F29_scripts_are_sent_again_when_they_are_forgotten),
 };
 

@@ -34,7 +34,7 @@ static hf_client *client_of_late_releases(bed *b) {
     return bed_through(b, &(hf_client_options){.command_timeout_ms = t_patience(300)});
 }
 
-static void F15_a_late_release_leaves_the_next_owner_alone(void **state) {
+static void F15_a_late_release_does_not_affect_the_next_owner(void **state) {
     bed *b = *state;
     hf_client *client = client_of_late_releases(b), *next = bed_direct(b);
     release_late(b, TAKE(client));
@@ -44,7 +44,7 @@ static void F15_a_late_release_leaves_the_next_owner_alone(void **state) {
     FREE(hold);
 }
 
-static void F51_a_late_release_leaves_the_next_hold_of_its_own_client_alone(void **state) {
+static void F51_a_late_release_does_not_affect_the_next_hold_of_its_own_client(void **state) {
     bed *b = *state;
     hf_client *client = client_of_late_releases(b);
     release_late(b, TAKE(client));
@@ -75,11 +75,11 @@ static void check_late_renewal(bed *b, hf_client *next) {
     FREE(hold);
 }
 
-static void F51_a_late_renewal_leaves_the_next_owner_alone(void **state) {
+static void F51_a_late_renewal_does_not_affect_the_next_owner(void **state) {
     check_late_renewal(*state, bed_direct(*state));
 }
 
-static void F51_a_late_renewal_brings_nothing_back(void **state) {
+static void F51_a_late_renewal_restores_nothing(void **state) {
     bed *b = *state;
     extend_late(b, client_of_late_releases(b));
     deliver_late(b, ":-");
@@ -125,7 +125,7 @@ static void F51_a_late_acquire_of_a_hold_that_is_held_counts_once(void **state) 
     assert_false(on_server(b));
 }
 
-static void F51_a_late_acquire_is_refused_also_after_others_have_held(void **state) {
+static void F51_a_late_acquire_is_refused_after_others_have_held(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
     FREE(take_on_second_connection(b, client, t_patience(SOON_MS)));
@@ -141,7 +141,7 @@ static void F51_a_late_acquire_is_refused_also_after_others_have_held(void **sta
 
 /* The late acquire takes the lock again under the old acquire id, but others held the lock in
    between. */
-static void F51_a_broken_hold_is_lost_also_if_its_late_acquire_comes(void **state) {
+static void F51_a_broken_hold_is_lost_even_if_its_late_acquire_arrives(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
     hf_hold *hold = take_on_second_connection(b, client, t_patience(SOON_MS));
@@ -156,7 +156,7 @@ static void F51_a_broken_hold_is_lost_also_if_its_late_acquire_comes(void **stat
 
 /* The same, but the holder has not noticed the loss when it releases. The lock it finds is not its
    hold. */
-static void F51_a_broken_hold_is_not_released_by_what_its_late_acquire_took(void **state) {
+static void F51_a_broken_hold_that_its_late_acquire_restored_is_not_released(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL), *other = bed_direct(b);
     hf_hold *hold = take_on_second_connection(b, client, t_patience(SOON_MS));
@@ -295,7 +295,7 @@ static attempt *busy_on_second_connection(bed *b, const hf_options *options) {
     return a;
 }
 
-static void F51_a_late_acquire_of_a_try_that_was_told_busy_takes_nothing(void **state) {
+static void F51_a_late_acquire_of_a_busy_try_takes_nothing(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
     attempt_end(busy_on_second_connection(b, NULL), HF_BUSY);
@@ -388,7 +388,7 @@ static bool all_made_rounds(inspecting_crowd *c) {
     return atomic_load(&c->rounds) >= enough;
 }
 
-static void F16_late_answers_go_to_nobody_else(void **state) {
+static void F16_late_answers_go_only_to_their_own_requests(void **state) {
     static inspecting_crowd c;
     bed *b = *state;
     c = (inspecting_crowd){.client = bed_through(b, NULL)};
@@ -429,25 +429,25 @@ static void F18_answers_in_single_bytes_are_understood(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    FAULT_TEST(F15_a_late_release_leaves_the_next_owner_alone),
-    FAULT_TEST(F51_a_late_release_leaves_the_next_hold_of_its_own_client_alone),
-    FAULT_TEST(F51_a_late_renewal_leaves_the_next_owner_alone),
-    FAULT_TEST(F51_a_late_renewal_brings_nothing_back),
+    FAULT_TEST(F15_a_late_release_does_not_affect_the_next_owner),
+    FAULT_TEST(F51_a_late_release_does_not_affect_the_next_hold_of_its_own_client),
+    FAULT_TEST(F51_a_late_renewal_does_not_affect_the_next_owner),
+    FAULT_TEST(F51_a_late_renewal_restores_nothing),
     FAULT_TEST(F51_a_late_acquire_does_not_bring_a_released_lock_back),
     FAULT_TEST(F51_a_late_try_does_not_bring_a_released_lock_back),
     FAULT_TEST(F51_a_late_acquire_of_a_hold_that_is_held_counts_once),
-    FAULT_TEST(F51_a_late_acquire_is_refused_also_after_others_have_held),
-    FAULT_TEST(F51_a_broken_hold_is_lost_also_if_its_late_acquire_comes),
-    FAULT_TEST(F51_a_broken_hold_is_not_released_by_what_its_late_acquire_took),
+    FAULT_TEST(F51_a_late_acquire_is_refused_after_others_have_held),
+    FAULT_TEST(F51_a_broken_hold_is_lost_even_if_its_late_acquire_arrives),
+    FAULT_TEST(F51_a_broken_hold_that_its_late_acquire_restored_is_not_released),
     FAULT_TEST(F51_late_acquires_of_two_clients_are_both_refused),
     FAULT_TEST(F51_tombstones_of_many_clients_are_bounded_and_none_is_lost),
     FAULT_TEST(F51_tombstones_of_many_readers_are_bounded_and_none_is_lost),
     FAULT_TEST(F51_tombstones_of_older_clients_are_not_merged),
     FAULT_TEST(F09_a_merged_tombstone_of_a_later_time_stops_nobody),
-    FAULT_TEST(F51_a_late_acquire_of_a_try_that_was_told_busy_takes_nothing),
+    FAULT_TEST(F51_a_late_acquire_of_a_busy_try_takes_nothing),
     FAULT_TEST(F51_a_late_acquire_of_a_cancelled_wait_takes_nothing),
     FAULT_TEST(F51_a_late_acquire_of_a_wait_cancelled_unanswered_takes_nothing),
-    FAULT_TEST(F16_late_answers_go_to_nobody_else),
+    FAULT_TEST(F16_late_answers_go_only_to_their_own_requests),
     FAULT_TEST(F18_answers_in_single_bytes_are_understood),
 };
 

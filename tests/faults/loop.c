@@ -7,7 +7,7 @@
 
 /* ---- A loop that is not run ------------------------------------------------------------------ */
 
-static void F03_a_loop_not_turned_for_longer_than_a_lease_is_told_that_it_lost(void **state) {
+static void F03_a_loop_not_run_for_longer_than_a_lease_reports_the_loss(void **state) {
     bed *b = *state;
     hf_client *client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0});
     hf_hold *hold =
@@ -25,16 +25,16 @@ static void F03_a_loop_not_turned_for_longer_than_a_lease_is_told_that_it_lost(v
 
 /* The client was granted the lock and notified. It reads the message after the grant is over and
    another client has the lock. */
-static void F52_a_loop_that_looks_too_late_does_not_enter(void **state) {
+static void F52_a_loop_that_reads_its_grant_too_late_does_not_enter(void **state) {
     bed *b = *state;
     static async_outcome o;
     hf_client *client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0});
     hf_client *other = bed_direct(b);
     hf_hold *hold = TAKE(other);
     enqueue_in_loop(b, client, &(hf_options){.wait_ms = HF_FOREVER, .lease_ms = 300}, &o);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     FREE(hold);
-    assert_true(same_id(id_of_holder(b), stands));
+    assert_true(same_id(id_of_holder(b), waiter_id));
     hold = TAKE(other, .wait_ms = t_patience(SOON_MS));
     /* it has read the message, acquired, and is queued again */
     RUN_LOOP_UNTIL(client, queue_length(b) == 1);
@@ -44,9 +44,9 @@ static void F52_a_loop_that_looks_too_late_does_not_enter(void **state) {
     FREE(run_loop_until_outcome(client, &o, HF_OK));
 }
 
-/* Its grant was broken meanwhile. The message is still unread, well within the lease. A loop claims
-   a grant before it enters. */
-static void F52_a_loop_that_looks_after_a_break_does_not_enter(void **state) {
+/* The grant of the loop was broken meanwhile. The message is still unread, well within the lease. A
+   loop claims a grant before it enters. */
+static void F52_a_loop_that_reads_its_grant_after_a_break_does_not_enter(void **state) {
     bed *b = *state;
     static async_outcome o;
     hf_client *client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0});
@@ -64,7 +64,7 @@ static void F52_a_loop_that_looks_after_a_break_does_not_enter(void **state) {
 }
 
 /* The loop may not renew for a while, so its grant cannot begin with the short lease. */
-static void B15_a_loop_that_is_handed_a_lock_has_its_whole_lease(void **state) {
+static void B15_a_loop_that_is_handed_a_lock_has_its_full_lease(void **state) {
     bed *b = *state;
     static async_outcome o;
     hf_client *client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0});
@@ -86,7 +86,7 @@ static void B15_a_loop_that_is_handed_a_lock_has_its_whole_lease(void **state) {
 /* ---- Called back once ------------------------------------------------------------------------ */
 
 /* The wait and the allowed outage end at the same moment. */
-static void B06_an_async_wait_that_ends_with_the_outage_is_told_once(void **state) {
+static void B06_an_async_wait_that_ends_with_the_outage_gets_one_callback(void **state) {
     bed *b = *state;
     static async_outcome o[8];
     hf_client *client =
@@ -101,7 +101,7 @@ static void B06_an_async_wait_that_ends_with_the_outage_is_told_once(void **stat
     assert_int_equal(stats_of(client).waiting, 0);
 }
 
-static void B06_a_loop_turned_after_all_has_ended_tells_each_once(void **state) {
+static void B06_a_loop_run_after_all_has_ended_calls_back_once_each(void **state) {
     bed *b = *state;
     static async_outcome wait, release;
     hf_client *client =
@@ -127,7 +127,7 @@ static hf_cancel *cancel_of(hf_options *options) {
 }
 
 /* A thread of the same client waits too, and reads for both. */
-static void B07_a_cancel_of_an_async_wait_is_seen_beside_a_thread_that_waits(void **state) {
+static void B07_a_cancel_of_an_async_wait_is_seen_beside_a_waiting_thread(void **state) {
     bed *b = *state;
     static async_outcome o;
     hf_options options;
@@ -144,7 +144,7 @@ static void B07_a_cancel_of_an_async_wait_is_seen_beside_a_thread_that_waits(voi
     hf_cancel_free(cancel);
 }
 
-/* The lock was granted to it, but the message did not arrive. */
+/* The lock was granted to the cancelled wait, but the message did not arrive. */
 static void check_cancel_passes_on(bed *b, hf_client *client, bool loop) {
     static async_outcome o;
     hf_options options;
@@ -268,7 +268,7 @@ static void B05_a_callback_of_a_loop_may_wait_for_calls_of_other_threads(void **
 /* ---- Leaders --------------------------------------------------------------------------------- */
 
 /* The check is sent immediately: nothing else would be sent for minutes. */
-static void B32_a_loop_that_proclaims_without_the_lock_soon_knows(void **state) {
+static void B32_a_loop_that_proclaims_without_the_lock_soon_notices(void **state) {
     bed *b = *state;
     enum { MINUTES_MS = 600000 };
     hf_client *client =
@@ -282,7 +282,7 @@ static void B32_a_loop_that_proclaims_without_the_lock_soon_knows(void **state) 
 
 /* ---- Closing --------------------------------------------------------------------------------- */
 
-static void F47_close_of_a_loop_leaves_nothing_in_line(void **state) {
+static void F47_close_of_a_loop_leaves_nothing_in_the_queue(void **state) {
     bed *b = *state;
     static async_outcome waits[3];
     hf_client *client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0});
@@ -296,7 +296,7 @@ static void F47_close_of_a_loop_leaves_nothing_in_line(void **state) {
     FREE(hold);
 }
 
-static void F47_close_of_a_loop_passes_on_what_it_has_not_heard_of(void **state) {
+static void F47_close_of_a_loop_passes_on_a_grant_that_it_missed(void **state) {
     bed *b = *state;
     static async_outcome o;
     hf_client *client = open_loop(b, t_redis_url(b->redis), (hf_client_options){0});
@@ -347,7 +347,7 @@ static void F47_a_callback_may_release_while_its_client_closes(void **state) {
 /* ---- Connections ----------------------------------------------------------------------------- */
 
 /* The connections of a loop break one by one, and both at once. It is served each time. */
-static void F56_a_loop_rides_out_what_happens_to_its_connections(void **state) {
+static void F56_a_loop_survives_broken_connections(void **state) {
     bed *b = *state;
     static async_outcome o;
     b->proxy = t_proxy_start(t_redis_port(b->redis));
@@ -381,23 +381,23 @@ static void F19_an_async_wait_whose_message_is_lost_is_served(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    FAULT_TEST(F03_a_loop_not_turned_for_longer_than_a_lease_is_told_that_it_lost),
-    FAULT_TEST(F52_a_loop_that_looks_too_late_does_not_enter),
-    FAULT_TEST(F52_a_loop_that_looks_after_a_break_does_not_enter),
-    FAULT_TEST(B15_a_loop_that_is_handed_a_lock_has_its_whole_lease),
-    FAULT_TEST(B06_an_async_wait_that_ends_with_the_outage_is_told_once),
-    FAULT_TEST(B06_a_loop_turned_after_all_has_ended_tells_each_once),
-    FAULT_TEST(B07_a_cancel_of_an_async_wait_is_seen_beside_a_thread_that_waits),
+    FAULT_TEST(F03_a_loop_not_run_for_longer_than_a_lease_reports_the_loss),
+    FAULT_TEST(F52_a_loop_that_reads_its_grant_too_late_does_not_enter),
+    FAULT_TEST(F52_a_loop_that_reads_its_grant_after_a_break_does_not_enter),
+    FAULT_TEST(B15_a_loop_that_is_handed_a_lock_has_its_full_lease),
+    FAULT_TEST(B06_an_async_wait_that_ends_with_the_outage_gets_one_callback),
+    FAULT_TEST(B06_a_loop_run_after_all_has_ended_calls_back_once_each),
+    FAULT_TEST(B07_a_cancel_of_an_async_wait_is_seen_beside_a_waiting_thread),
     FAULT_TEST(B20_an_async_wait_cancelled_as_it_is_granted_passes_it_on),
     FAULT_TEST(B20_a_wait_of_a_loop_cancelled_as_it_is_granted_passes_it_on),
     FAULT_TEST(B05_a_callback_may_release_and_lock_with_waits_behind_it),
     FAULT_TEST(B05_a_callback_of_a_loop_may_release_and_lock),
     FAULT_TEST(B05_a_callback_of_a_loop_may_wait_for_calls_of_other_threads),
-    FAULT_TEST(B32_a_loop_that_proclaims_without_the_lock_soon_knows),
-    FAULT_TEST(F47_close_of_a_loop_leaves_nothing_in_line),
-    FAULT_TEST(F47_close_of_a_loop_passes_on_what_it_has_not_heard_of),
+    FAULT_TEST(B32_a_loop_that_proclaims_without_the_lock_soon_notices),
+    FAULT_TEST(F47_close_of_a_loop_leaves_nothing_in_the_queue),
+    FAULT_TEST(F47_close_of_a_loop_passes_on_a_grant_that_it_missed),
     FAULT_TEST(F47_a_callback_may_release_while_its_client_closes),
-    FAULT_TEST(F56_a_loop_rides_out_what_happens_to_its_connections),
+    FAULT_TEST(F56_a_loop_survives_broken_connections),
     FAULT_TEST(F19_an_async_wait_whose_message_is_lost_is_served),
 };
 

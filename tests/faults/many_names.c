@@ -77,7 +77,7 @@ static hf_client *warm_client(bed *b) {
 
 /* ---- Cost ------------------------------------------------------------------------------------ */
 
-static void B19_all_that_are_free_cost_one_command(void **state) {
+static void B19_free_names_cost_one_command(void **state) {
     bed *b = *state;
     hf_client *client = warm_client(b);
     calls_reset(b);
@@ -91,7 +91,7 @@ static void B19_all_that_are_free_cost_one_command(void **state) {
 }
 
 /* Including a name that others share, and a name whose only holder is a reader. */
-static void B19_all_that_can_be_shared_cost_one_command(void **state) {
+static void B19_names_that_can_be_shared_cost_one_command(void **state) {
     bed *b = *state;
     hf_client *client = warm_client(b), *other = bed_direct(b);
     hf_hold *first = NULL, *second = NULL;
@@ -107,7 +107,7 @@ static void B19_all_that_can_be_shared_cost_one_command(void **state) {
     assert_false(any_held(b));
 }
 
-static void B19_a_busy_one_is_waited_for_one_by_one(void **state) {
+static void B19_if_one_is_busy_names_are_waited_for_one_by_one(void **state) {
     bed *b = *state;
     many_call c;
     hf_client *client = warm_client(b), *other = bed_direct(b);
@@ -136,14 +136,14 @@ static void check_lost_answer(bed *b, int64_t wait_ms) {
     assert_false(any_held(b));
 }
 
-static void B19_an_answer_that_is_lost_is_asked_for_again(void **state) {
+static void B19_after_a_lost_answer_each_name_is_acquired_again(void **state) {
     check_lost_answer(*state, t_patience(SOON_MS));
     check_lost_answer(*state, 0);
 }
 
 /* Another client has one of the names by then. The granted names are given back, or kept while it
    waits. */
-static void B19_an_answer_that_is_lost_leaves_nothing_held(void **state) {
+static void B19_a_lost_answer_leaves_nothing_held(void **state) {
     bed *b = *state;
     many_call c;
     hf_client *client = warm_client(b), *other = bed_direct(b);
@@ -185,7 +185,7 @@ static void deliver_late(bed *b, const char *answer) {
         t_fail("the server answered the late bytes with: %s", t_proxy_late_answers(b->proxy));
 }
 
-static void F51_late_bytes_of_many_leave_a_hold_alone(void **state) {
+static void F51_late_bytes_of_many_do_not_affect_a_hold(void **state) {
     bed *b = *state;
     hf_client *client = warm_client(b);
     hf_hold *hold = take_on_second_connection(b, client);
@@ -195,7 +195,7 @@ static void F51_late_bytes_of_many_leave_a_hold_alone(void **state) {
     assert_false(any_held(b));
 }
 
-static void F51_late_bytes_of_many_bring_nothing_back(void **state) {
+static void F51_late_bytes_of_many_restore_nothing(void **state) {
     bed *b = *state;
     hf_client *client = warm_client(b);
     FREE(take_on_second_connection(b, client));
@@ -258,7 +258,7 @@ static void F51_late_bytes_of_a_call_that_was_cancelled_take_nothing(void **stat
 
 /* ---- A server that loses data, is away, or refuses ------------------------------------------- */
 
-static void B19_a_script_that_the_server_forgot_is_sent_again(void **state) {
+static void B19_a_script_that_the_server_lost_is_sent_again(void **state) {
     bed *b = *state;
     hf_client *client = warm_client(b);
     freeReplyObject(t_redis_cmd(b->redis, "SCRIPT FLUSH"));
@@ -283,7 +283,7 @@ static void check_all_or_lost(bed *b, hf_hold *hold) {
     UNTIL(!any_held(b));
 }
 
-static void B19_a_flush_while_one_is_waited_for_is_noticed(void **state) {
+static void B19_a_flush_during_the_wait_is_noticed(void **state) {
     bed *b = *state;
     many_call c;
     hf_client *client = warm_client(b), *other = bed_direct(b);
@@ -299,7 +299,7 @@ static void B19_a_flush_while_one_is_waited_for_is_noticed(void **state) {
     T_HF(HF_LOST, hf_release(held));
 }
 
-static void B19_an_outage_while_one_is_waited_for_is_ridden_out(void **state) {
+static void B19_the_wait_survives_an_outage(void **state) {
     bed *b = *state;
     many_call c;
     hf_client *client = bed_direct(b), *other = bed_direct(b);
@@ -311,7 +311,7 @@ static void B19_an_outage_while_one_is_waited_for_is_ridden_out(void **state) {
     (void)!hf_release(held);
 }
 
-static void B19_an_outage_before_it_is_asked_for_is_ridden_out(void **state) {
+static void B19_the_call_survives_an_outage_before_its_request(void **state) {
     bed *b = *state;
     many_call c;
     hf_client *client = bed_direct(b);
@@ -327,7 +327,7 @@ static void B19_an_outage_before_it_is_asked_for_is_ridden_out(void **state) {
 
 /* If the time were allowed once for all names in one step and once more one by one, the wait would
    be twice as long. */
-static void B19_an_outage_is_borne_once(void **state) {
+static void B19_an_outage_is_tolerated_once(void **state) {
     bed *b = *state;
     many_call c;
     int64_t outage = t_patience(1500);
@@ -346,7 +346,7 @@ static void B19_an_outage_is_borne_once(void **state) {
 
 /* The first name already has an expiry, set by another reader. The user may not set one for the
    second name. */
-static void B19_what_cannot_be_granted_leaves_the_others_free(void **state) {
+static void B19_a_name_that_cannot_be_granted_leaves_the_others_free(void **state) {
     static const hf_request two[] = {{.name = "many-1", .kind = HF_READ},
                                      {.name = "many-2", .kind = HF_WRITE}};
     bed *b = *state;
@@ -370,22 +370,22 @@ static void B19_what_cannot_be_granted_leaves_the_others_free(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    FAULT_TEST(B19_all_that_are_free_cost_one_command),
-    FAULT_TEST(B19_all_that_can_be_shared_cost_one_command),
-    FAULT_TEST(B19_a_busy_one_is_waited_for_one_by_one),
-    FAULT_TEST(B19_an_answer_that_is_lost_is_asked_for_again),
-    FAULT_TEST(B19_an_answer_that_is_lost_leaves_nothing_held),
-    FAULT_TEST(F51_late_bytes_of_many_leave_a_hold_alone),
-    FAULT_TEST(F51_late_bytes_of_many_bring_nothing_back),
+    FAULT_TEST(B19_free_names_cost_one_command),
+    FAULT_TEST(B19_names_that_can_be_shared_cost_one_command),
+    FAULT_TEST(B19_if_one_is_busy_names_are_waited_for_one_by_one),
+    FAULT_TEST(B19_after_a_lost_answer_each_name_is_acquired_again),
+    FAULT_TEST(B19_a_lost_answer_leaves_nothing_held),
+    FAULT_TEST(F51_late_bytes_of_many_do_not_affect_a_hold),
+    FAULT_TEST(F51_late_bytes_of_many_restore_nothing),
     FAULT_TEST(F51_late_bytes_of_many_do_not_disturb_later_holds),
     FAULT_TEST(F51_late_bytes_of_shared_names_count_once),
     FAULT_TEST(F51_late_bytes_of_a_call_that_was_cancelled_take_nothing),
-    FAULT_TEST(B19_a_script_that_the_server_forgot_is_sent_again),
-    FAULT_TEST(B19_a_flush_while_one_is_waited_for_is_noticed),
-    FAULT_TEST(B19_an_outage_while_one_is_waited_for_is_ridden_out),
-    FAULT_TEST(B19_an_outage_before_it_is_asked_for_is_ridden_out),
-    FAULT_TEST(B19_an_outage_is_borne_once),
-    FAULT_TEST(B19_what_cannot_be_granted_leaves_the_others_free),
+    FAULT_TEST(B19_a_script_that_the_server_lost_is_sent_again),
+    FAULT_TEST(B19_a_flush_during_the_wait_is_noticed),
+    FAULT_TEST(B19_the_wait_survives_an_outage),
+    FAULT_TEST(B19_the_call_survives_an_outage_before_its_request),
+    FAULT_TEST(B19_an_outage_is_tolerated_once),
+    FAULT_TEST(B19_a_name_that_cannot_be_granted_leaves_the_others_free),
 };
 
 FAULT_MAIN(tests)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Notifications that a waiter has the lock: lost, late, repeated, forged, with a stepped clock, or
- * on a connection that is down or leads to another server (F19, F52, F53, F54, F56). No wait relies
- * on a notification, and no waiter enters on one that the server would not confirm.
+ * Notifications that a waiter has the lock (F19, F52, F53, F54, F56). They are lost, late, repeated
+ * or forged, come with a stepped clock, or on a connection that is down or leads to another server.
+ * No wait relies on a notification, and no waiter enters on one that the server would not confirm.
  */
 #include "waiters.h"
 
@@ -17,12 +17,12 @@ static void F19_a_lost_message_costs_no_more_than_the_holders_lease(void **state
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b), .lease_ms = t_patience(1000));
     attempt *a = enqueue(b, client, &FOREVER);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     t_proxy_select(b->proxy, NOTIFICATION_CONNECTION);
     t_proxy_blackhole(b->proxy, true);
     t_proxy_select(b->proxy, 0);
     FREE(hold);
-    assert_true(same_id(id_of_holder(b), stands));
+    assert_true(same_id(id_of_holder(b), waiter_id));
     hold = await_grant(a);
     check_held(b, hold);
     FREE(hold);
@@ -30,7 +30,7 @@ static void F19_a_lost_message_costs_no_more_than_the_holders_lease(void **state
 
 /* The connection was gone before anybody noticed. It is reopened, and the wait acquires
    immediately. */
-static void F19_a_message_lost_with_its_connection_is_asked_for(void **state) {
+static void F19_a_message_lost_with_its_connection_causes_a_new_acquire(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
@@ -43,7 +43,7 @@ static void F19_a_message_lost_with_its_connection_is_asked_for(void **state) {
     FREE(hold);
 }
 
-static void F19_a_release_to_nobody_who_listens_is_asked_for(void **state) {
+static void F19_a_release_without_a_subscriber_causes_a_new_acquire(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
@@ -62,7 +62,7 @@ enum { UNNOTIFIED_MS = 7000 };
 
 /* The lock is released while the client is queued but not subscribed yet. The client subscribes
    while it waits for the answer to an acquire from before the release. */
-static void F19_a_release_between_asking_and_listening_is_asked_for(void **state) {
+static void F19_a_release_between_acquire_and_subscription_causes_a_new_acquire(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b));
     hf_client *client = bed_through(b, NULL);
@@ -86,17 +86,17 @@ static void F19_a_release_between_asking_and_listening_is_asked_for(void **state
 }
 
 /* More notifications at once than a client keeps, with the relevant one last. */
-static void F19_a_message_among_too_many_is_asked_for(void **state) {
+static void F19_a_message_among_too_many_causes_a_new_acquire(void **state) {
     bed *b = *state;
     char text[64];
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
     attempt *a = enqueue(b, client, &FOREVER);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     withhold_bytes(b, NOTIFICATION_CONNECTION, T_TO_CLIENT);
     for (int i = 0; i < 150; i++) {
         snprintf(text, sizeof text, "%d 1794777709466423 1794777709466423 2000", 1000 + i);
-        publish_text(b, &stands, text);
+        publish_text(b, &waiter_id, text);
     }
     FREE(hold);
     stop_withholding(b, NOTIFICATION_CONNECTION, T_TO_CLIENT);
@@ -169,11 +169,11 @@ static void check_notified(bed *b, int (*hand_over)(bed *b, bustle *busy, hf_cli
     assert_in_range(late, 0, HAND_OVERS / 5);
 }
 
-static void F19_a_message_is_heard_beside_threads_that_are_busy(void **state) {
+static void F19_a_message_is_read_beside_busy_threads(void **state) {
     check_notified(*state, rounds_meanwhile);
 }
 
-static void F19_a_callback_is_called_beside_threads_that_are_busy(void **state) {
+static void F19_a_callback_is_called_beside_busy_threads(void **state) {
     check_notified(*state, rounds_until_called);
 }
 
@@ -198,15 +198,15 @@ static void F52_a_message_that_overtakes_its_answer_counts(void **state) {
     hf_cancel_free(cancel);
 }
 
-/* The grant was not heard. Then it was broken, and another client took the lock. The wait has
-   learned that from a later answer. */
+/* The client missed the grant. Then the hold was broken, and another client took the lock. The wait
+   has learned that from a later answer. */
 static void F52_a_grant_older_than_a_later_answer_is_void(void **state) {
     bed *b = *state;
     char old[128];
     hf_client *client = bed_subscriber_through(b, NULL), *other = bed_direct(b);
     hf_hold *hold = TAKE(bed_direct(b));
     attempt *a = enqueue(b, client, &FOREVER);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     withhold_bytes(b, NOTIFICATION_CONNECTION, T_TO_CLIENT);
     FREE(hold);
     grant_message(b, old);
@@ -215,7 +215,7 @@ static void F52_a_grant_older_than_a_later_answer_is_void(void **state) {
     cut_connection(b, NOTIFICATION_CONNECTION);
     UNTIL(queue_length(b) == 1 && subscriber_count(b) == 1); /* known busy */
     calls_reset(b);
-    publish_text(b, &stands, old);
+    publish_text(b, &waiter_id, old);
     UNTIL(call_count(b, "evalsha") >= 1); /* it acquires */
     assert_true(is_waiting(a));
     uint64_t token = hf_fence(hold);
@@ -226,7 +226,7 @@ static void F52_a_grant_older_than_a_later_answer_is_void(void **state) {
 }
 
 /* A notification to a wait that has ended, while the next wait of its client is queued. */
-static void F52_a_grant_of_a_wait_that_left_is_nobodys(void **state) {
+static void F52_a_grant_of_an_ended_wait_is_ignored(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL), *other = bed_direct(b);
     hf_cancel *cancel = hf_cancel_new();
@@ -257,16 +257,16 @@ static void F52_a_grant_that_comes_twice_counts_once(void **state) {
     hf_client *client = bed_subscriber(b), *other = bed_direct(b);
     hf_hold *hold = TAKE(other);
     attempt *a = enqueue(b, client, &FOREVER);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     FREE(hold);
     hold = await_grant(a);
     uint64_t acquired = stats_of(client).acquired;
     grant_message(b, text);
-    publish_text(b, &stands, text);
+    publish_text(b, &waiter_id, text);
     FREE(hold);
     hold = TAKE(other);
     a = enqueue_against(b, client, &FOREVER, hold);
-    publish_text(b, &stands, text);
+    publish_text(b, &waiter_id, text);
     hf_ref(hold);
     FREE(hold);
     FREE(await_grant(a));
@@ -337,13 +337,13 @@ static void F52_nobody_enters_on_a_forged_message(void **state) {
     hf_hold *hold = TAKE(other);
     int64_t old_us = server_us(b);
     attempt *a = enqueue_against(b, client, &FOREVER, hold);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     for (int i = 0; i < FORGERIES; i++) {
-        send_forgery(b, &stands, old_us, FORGED[i]);
+        send_forgery(b, &waiter_id, old_us, FORGED[i]);
         t_sleep_ms(2); /* so that each is read by itself, usually */
         if (!is_waiting(a)) t_fail("entered on the forged message `%s`", FORGED[i]);
     }
-    publish_bytes(b, &stands, "1 2\0 3 4", 8);
+    publish_bytes(b, &waiter_id, "1 2\0 3 4", 8);
     check_held(b, hold);
     hf_ref(hold);
     FREE(hold);
@@ -354,17 +354,18 @@ static void F52_nobody_enters_on_a_forged_message(void **state) {
     hf_unref(hold);
 }
 
-/* This is no valid message: the client closes the connection, reopens it, and the wait goes on. */
+/* This is not a valid message: the client closes the connection, reopens it, and continues to
+   wait. */
 static void F52_a_message_of_a_megabyte_is_not_read(void **state) {
     static char huge[1 << 20];
     bed *b = *state;
     hf_client *client = bed_subscriber(b);
     hf_hold *hold = TAKE(bed_direct(b));
     attempt *a = enqueue(b, client, &FOREVER);
-    queued_id stands = queued_at(b, 0);
+    queued_id waiter_id = queued_at(b, 0);
     memset(huge, '1', sizeof huge);
     int64_t before = t_redis_info(b->redis, "total_connections_received");
-    publish_bytes(b, &stands, huge, sizeof huge);
+    publish_bytes(b, &waiter_id, huge, sizeof huge);
     UNTIL(t_redis_info(b->redis, "total_connections_received") > before &&
           subscriber_count(b) == 1);
     FREE(hold);
@@ -382,8 +383,8 @@ static void F52_an_exact_forgery_is_believed_until_the_first_renewal(void **stat
                                        .lease_ms = t_patience(900),
                                        .on_lost = count_loss,
                                        .arg = &b->loss});
-    queued_id stands = queued_at(b, 0);
-    send_forgery(b, &stands, 0, "%n %t %t 900");
+    queued_id waiter_id = queued_at(b, 0);
+    send_forgery(b, &waiter_id, 0, "%n %t %t 900");
     hf_hold *entered = await_grant(a);
     check_lost(b, entered, "");
     check_held(b, hold);
@@ -416,9 +417,9 @@ static void F52_an_exact_forgery_is_believed_until_the_first_renewal(void **stat
 #define LONG_AGO "1700000000000000"
 #define BY_NOW   "\\T"
 
-static void check_fake_grant(bed *b, const char *told, const char *granted, bool claims) {
+static void check_fake_grant(bed *b, const char *first_time, const char *granted, bool claims) {
     char script[2048];
-    snprintf(script, sizeof script, FAKE_QUEUE "%s" LET_GO, told, told, granted,
+    snprintf(script, sizeof script, FAKE_QUEUE "%s" LET_GO, first_time, first_time, granted,
              claims ? CLAIM : "");
     b->fake = t_fake_start(script);
     hf_client *client = bed_open(b, t_fake_url(b->fake), NULL);
@@ -429,7 +430,7 @@ static void check_fake_grant(bed *b, const char *told, const char *granted, bool
     t_fake_join(b->fake, SOON_MS);
 }
 
-static void F53_with_a_steady_clock_a_message_is_entered_on(void **state) {
+static void F53_with_a_steady_clock_a_grant_is_entered(void **state) {
     check_fake_grant(*state, BY_NOW, BY_NOW, false);
 }
 
@@ -452,7 +453,7 @@ static redisContext *monitor_start(bed *b) {
     return monitor;
 }
 
-static void F54_a_monitor_does_not_make_the_dead_look_alive(void **state) {
+static void F54_a_monitor_does_not_make_dead_waiters_look_alive(void **state) {
     bed *b = *state;
     hf_client *dead = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
@@ -475,8 +476,8 @@ static void F54_a_monitor_does_not_make_the_dead_look_alive(void **state) {
 
 /* ---- F56: one connection of two -------------------------------------------------------------- */
 
-/* It then acquires ten times a second. */
-static void F56_a_waiter_that_cannot_listen_is_served(void **state) {
+/* A waiter without a subscription acquires ten times a second. */
+static void F56_a_waiter_that_cannot_subscribe_is_served(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
@@ -492,8 +493,9 @@ static void F56_a_waiter_that_cannot_listen_is_served(void **state) {
     FREE(hold);
 }
 
-/* The grant it heard of may be over when it can send again, so it must claim it first. */
-static void F56_a_grant_heard_while_nothing_can_be_asked_is_claimed_later(void **state) {
+/* The grant may be over when the client can send again, so the client must claim the grant
+   first. */
+static void F56_a_grant_read_while_nothing_can_be_sent_is_claimed_later(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
@@ -553,7 +555,7 @@ static void check_nobody_enters(bed *b, hf_hold *here, elsewhere *there, attempt
     assert_false(entered);
 }
 
-static void F56_a_grant_of_another_server_is_not_entered_on(void **state) {
+static void F56_a_grant_of_another_server_is_not_entered(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
@@ -564,7 +566,7 @@ static void F56_a_grant_of_another_server_is_not_entered_on(void **state) {
     check_nobody_enters(b, hold, &there, a);
 }
 
-static void F56_a_grant_of_a_server_that_was_asked_unheard_is_not_entered_on(void **state) {
+static void F56_a_grant_of_a_server_whose_answer_was_lost_is_not_entered(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     hf_hold *hold = TAKE(bed_direct(b));
@@ -576,31 +578,32 @@ static void F56_a_grant_of_a_server_that_was_asked_unheard_is_not_entered_on(voi
     check_nobody_enters(b, hold, &there, a);
 }
 
-static bool listens_there(const elsewhere *there) {
+static bool is_subscribed_there(const elsewhere *there) {
     redisReply *reply = t_redis_cmd(there->redis, "PUBSUB CHANNELS hf:c:*");
     bool listens = reply->elements > 0;
     freeReplyObject(reply);
     return listens;
 }
 
-/* It must subscribe where it sends commands, even if the server it was subscribed at is still
-   running. */
-static void F56_who_was_led_elsewhere_listens_there(void **state) {
+/* The client must subscribe at the server to which it sends commands. The server where it was
+   subscribed may still be running. */
+static void F56_a_client_led_to_another_server_subscribes_there(void **state) {
     bed *b = *state;
     hf_client *client = bed_subscriber_through(b, NULL);
     elsewhere there = lead_elsewhere(b);
     cut_connection(b, COMMAND_CONNECTION);
     attempt *a = attempt_start(b, client, &FOREVER);
     UNTIL(queue_length_there(&there) == 1);
-    UNTIL(listens_there(&there));
+    UNTIL(is_subscribed_there(&there));
     FREE(there.hold);
     FREE(await_grant(a));
     leave_elsewhere(b, &there, client);
 }
 
-/* From the start it is subscribed at another server than its command connection uses. It gets no
-   notification and acquires by itself. */
-static void F56_who_listens_elsewhere_is_served_within_the_holders_lease(void **state) {
+/* From the start the client is subscribed at another server than the one that gets its commands. It
+   gets no notification and acquires by itself. */
+static void F56_a_waiter_subscribed_elsewhere_is_served_within_the_lease_of_the_holder(
+    void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b), .lease_ms = t_patience(1000));
     hf_client *client = bed_through(b, NULL);
@@ -616,29 +619,29 @@ static void F56_who_listens_elsewhere_is_served_within_the_holders_lease(void **
 
 static const struct CMUnitTest tests[] = {
     FAULT_TEST(F19_a_lost_message_costs_no_more_than_the_holders_lease),
-    FAULT_TEST(F19_a_message_lost_with_its_connection_is_asked_for),
-    FAULT_TEST(F19_a_release_to_nobody_who_listens_is_asked_for),
-    FAULT_TEST(F19_a_release_between_asking_and_listening_is_asked_for),
-    FAULT_TEST(F19_a_message_among_too_many_is_asked_for),
-    FAULT_TEST(F19_a_message_is_heard_beside_threads_that_are_busy),
-    FAULT_TEST(F19_a_callback_is_called_beside_threads_that_are_busy),
+    FAULT_TEST(F19_a_message_lost_with_its_connection_causes_a_new_acquire),
+    FAULT_TEST(F19_a_release_without_a_subscriber_causes_a_new_acquire),
+    FAULT_TEST(F19_a_release_between_acquire_and_subscription_causes_a_new_acquire),
+    FAULT_TEST(F19_a_message_among_too_many_causes_a_new_acquire),
+    FAULT_TEST(F19_a_message_is_read_beside_busy_threads),
+    FAULT_TEST(F19_a_callback_is_called_beside_busy_threads),
     FAULT_TEST(F52_a_message_that_overtakes_its_answer_counts),
     FAULT_TEST(F52_a_grant_older_than_a_later_answer_is_void),
-    FAULT_TEST(F52_a_grant_of_a_wait_that_left_is_nobodys),
+    FAULT_TEST(F52_a_grant_of_an_ended_wait_is_ignored),
     FAULT_TEST(F52_a_grant_that_comes_twice_counts_once),
     FAULT_TEST(F52_nobody_enters_on_a_forged_message),
     FAULT_TEST(F52_a_message_of_a_megabyte_is_not_read),
     FAULT_TEST(F52_an_exact_forgery_is_believed_until_the_first_renewal),
-    FAULT_TEST_ON(F53_with_a_steady_clock_a_message_is_entered_on, &BED_BARE),
+    FAULT_TEST_ON(F53_with_a_steady_clock_a_grant_is_entered, &BED_BARE),
     FAULT_TEST_ON(F53_after_a_step_forward_a_grant_is_claimed, &BED_BARE),
     FAULT_TEST_ON(F53_after_a_step_back_a_grant_is_claimed, &BED_BARE),
-    FAULT_TEST(F54_a_monitor_does_not_make_the_dead_look_alive),
-    FAULT_TEST(F56_a_waiter_that_cannot_listen_is_served),
-    FAULT_TEST(F56_a_grant_heard_while_nothing_can_be_asked_is_claimed_later),
-    FAULT_TEST(F56_a_grant_of_another_server_is_not_entered_on),
-    FAULT_TEST(F56_a_grant_of_a_server_that_was_asked_unheard_is_not_entered_on),
-    FAULT_TEST(F56_who_was_led_elsewhere_listens_there),
-    FAULT_TEST(F56_who_listens_elsewhere_is_served_within_the_holders_lease),
+    FAULT_TEST(F54_a_monitor_does_not_make_dead_waiters_look_alive),
+    FAULT_TEST(F56_a_waiter_that_cannot_subscribe_is_served),
+    FAULT_TEST(F56_a_grant_read_while_nothing_can_be_sent_is_claimed_later),
+    FAULT_TEST(F56_a_grant_of_another_server_is_not_entered),
+    FAULT_TEST(F56_a_grant_of_a_server_whose_answer_was_lost_is_not_entered),
+    FAULT_TEST(F56_a_client_led_to_another_server_subscribes_there),
+    FAULT_TEST(F56_a_waiter_subscribed_elsewhere_is_served_within_the_lease_of_the_holder),
 };
 
 FAULT_MAIN(tests)

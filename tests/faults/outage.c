@@ -88,7 +88,7 @@ static void F17_on_a_half_open_connection_everything_has_a_deadline(void **state
 }
 
 /* A hold on such a connection ends at its deadline, and the client reconnects by itself. */
-static void F17_a_half_open_connection_is_given_up_and_made_anew(void **state) {
+static void F17_a_half_open_connection_is_closed_and_reopened(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, &(hf_client_options){.command_timeout_ms = t_patience(200)});
     hf_hold *hold = TAKE(client, .lease_ms = t_patience(3000));
@@ -116,7 +116,7 @@ static void outage_the_first_connect_fails_fast(void **state) {
     assert_true(t_now_ms() - began < t_patience(SOON_MS));
 }
 
-static void outage_a_wait_rides_a_restart_out(void **state) {
+static void outage_a_wait_survives_a_restart(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     FREE(TAKE(client));
@@ -148,7 +148,7 @@ static void outage_a_try_fails_at_once(void **state) {
     assert_true(t_now_ms() - began < t_patience(SOON_MS));
 }
 
-static void outage_its_time_bounds_a_wait_without_end(void **state) {
+static void outage_limit_bounds_an_endless_wait(void **state) {
     hf_client *client = client_without_server(*state, 300);
     int64_t began = t_now_ms();
     REFUSED(HF_UNREACHABLE, client, .wait_ms = HF_FOREVER);
@@ -207,7 +207,7 @@ static void reconnect_at_growing_intervals(void **state) {
 }
 
 /* A client that never acquires has no background thread. It must still reconnect. */
-static void reconnect_of_a_client_that_only_looks(void **state) {
+static void reconnect_of_a_client_that_only_inspects(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     hf_info *info = NULL;
@@ -234,16 +234,16 @@ static void a_client_that_slept_since_it_was_opened_works(void **state) {
 static const struct CMUnitTest tests[] = {
     FAULT_TEST(a_client_that_slept_since_it_was_opened_works),
     FAULT_TEST(F17_on_a_half_open_connection_everything_has_a_deadline),
-    FAULT_TEST(F17_a_half_open_connection_is_given_up_and_made_anew),
+    FAULT_TEST(F17_a_half_open_connection_is_closed_and_reopened),
     FAULT_TEST_ON(outage_the_first_connect_fails_fast, &BED_BARE),
-    FAULT_TEST(outage_a_wait_rides_a_restart_out),
+    FAULT_TEST(outage_a_wait_survives_a_restart),
     FAULT_TEST(outage_a_try_fails_at_once),
-    FAULT_TEST(outage_its_time_bounds_a_wait_without_end),
+    FAULT_TEST(outage_limit_bounds_an_endless_wait),
     FAULT_TEST(outage_never_makes_a_wait_longer),
     FAULT_TEST(outage_counts_for_each_wait_from_its_beginning),
     FAULT_TEST(reconnect_by_itself_after_a_second),
     FAULT_TEST(reconnect_at_growing_intervals),
-    FAULT_TEST(reconnect_of_a_client_that_only_looks),
+    FAULT_TEST(reconnect_of_a_client_that_only_inspects),
 };
 
 FAULT_MAIN(tests)

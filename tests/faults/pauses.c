@@ -57,7 +57,7 @@ static void F01_a_server_stopped_for_a_lease_grants_no_lock(void **state) {
     check_not_acquired(*state, stall_server);
 }
 
-static void F01_a_wait_goes_on_after_a_grant_that_came_too_late(void **state) {
+static void F01_a_wait_continues_after_a_grant_that_came_too_late(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
     hf_hold *hold = attempt_end(granted_late(b, client, stall_requests, SOON_MS), HF_OK);
@@ -67,7 +67,7 @@ static void F01_a_wait_goes_on_after_a_grant_that_came_too_late(void **state) {
     assert_false(on_server(b));
 }
 
-static void F01_an_answer_after_the_lease_leaves_the_next_holder_alone(void **state) {
+static void F01_an_answer_after_the_lease_does_not_affect_the_next_holder(void **state) {
     bed *b = *state;
     hf_client *paused = bed_through(b, NULL), *next = bed_direct(b);
     t_proxy_withhold(b->proxy, T_TO_CLIENT, true);
@@ -122,7 +122,7 @@ static void block_background_thread(int32_t level, const char *line, void *arg) 
     while (!atomic_load(&g->open)) t_sleep_ms(1);
 }
 
-static void F04_held_is_right_while_the_keeper_is_starved(void **state) {
+static void F04_held_is_right_while_the_background_thread_is_starved(void **state) {
     static gate g;
     bed *b = *state;
     g = (gate){0};
@@ -142,7 +142,7 @@ static void F04_held_is_right_while_the_keeper_is_starved(void **state) {
     atomic_store(&g.open, 1);
 }
 
-static void F04_renewals_that_nobody_confirms_end_at_the_deadline(void **state) {
+static void F04_a_hold_without_confirmed_renewals_ends_at_the_deadline(void **state) {
     bed *b = *state;
     hf_client *client = bed_through(b, NULL);
     int64_t lease_ms = t_patience(500), began = t_now_ms();
@@ -163,7 +163,7 @@ static void F04_renewals_that_nobody_confirms_end_at_the_deadline(void **state) 
 
 /* ---- F5: work that outlives its bound -------------------------------------------------------- */
 
-static void F05_max_hold_stops_the_renewals_and_is_told(void **state) {
+static void F05_max_hold_stops_the_renewals_and_is_reported(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     int64_t bound_ms = t_patience(2000), began = t_now_ms();
@@ -204,13 +204,13 @@ static void F30_a_slow_script_lets_nobody_in_beside_a_holder(void **state) {
 static const struct CMUnitTest tests[] = {
     FAULT_TEST(F01_a_grant_answered_after_its_lease_is_no_lock_and_is_released),
     FAULT_TEST(F01_a_server_stopped_for_a_lease_grants_no_lock),
-    FAULT_TEST(F01_a_wait_goes_on_after_a_grant_that_came_too_late),
-    FAULT_TEST(F01_an_answer_after_the_lease_leaves_the_next_holder_alone),
+    FAULT_TEST(F01_a_wait_continues_after_a_grant_that_came_too_late),
+    FAULT_TEST(F01_an_answer_after_the_lease_does_not_affect_the_next_holder),
     FAULT_TEST(F01_deadlines_count_from_before_the_request_was_sent),
     FAULT_TEST(F10_a_margin_is_kept_for_clocks_that_drift),
-    FAULT_TEST(F04_held_is_right_while_the_keeper_is_starved),
-    FAULT_TEST(F04_renewals_that_nobody_confirms_end_at_the_deadline),
-    FAULT_TEST(F05_max_hold_stops_the_renewals_and_is_told),
+    FAULT_TEST(F04_held_is_right_while_the_background_thread_is_starved),
+    FAULT_TEST(F04_a_hold_without_confirmed_renewals_ends_at_the_deadline),
+    FAULT_TEST(F05_max_hold_stops_the_renewals_and_is_reported),
     FAULT_TEST(F30_a_slow_script_lets_nobody_in_beside_a_holder),
 };
 

@@ -91,7 +91,7 @@ static void F03_a_process_stopped_past_its_lease_knows_at_its_first_call(void **
     stop_holder(state, false);
 }
 
-static void F03_a_process_stopped_past_its_lease_leaves_the_next_holder_alone(void **state) {
+static void F03_a_process_stopped_past_its_lease_does_not_affect_the_next_holder(void **state) {
     stop_holder(state, true);
 }
 
@@ -168,7 +168,7 @@ static int check_then_write(void *arg) {
     return 0;
 }
 
-static void F02_what_is_written_after_a_pause_is_fenced_by_its_token(void **state) {
+static void F02_a_write_after_a_pause_is_fenced_by_its_token(void **state) {
     bed *b = *state;
     resource *r = t_shared_new(sizeof *r);
     snprintf(r->stage.url, sizeof r->stage.url, "%s", front_url(t_redis_url(b->redis)));
@@ -178,7 +178,7 @@ static void F02_what_is_written_after_a_pause_is_fenced_by_its_token(void **stat
     t_proc_kill(child, SIGSTOP);
     hf_hold *next = TAKE(bed_direct(b), .wait_ms = t_patience(2 * SOON_MS));
     write_with(r, hf_fence(next));
-    /* It may not have reached its own stop before ours. */
+    /* The child may not have reached its own stop before this one. */
     UNTIL(atomic_load(&r->refused) == 1 || (kill(t_proc_pid(child), SIGCONT), false));
     assert_int_equal(t_proc_wait(child, SOON_MS), 0);
     assert_int_equal(atomic_load(&r->writes), 1);
@@ -188,9 +188,9 @@ static void F02_what_is_written_after_a_pause_is_fenced_by_its_token(void **stat
 }
 
 static const struct CMUnitTest tests[] = {
-    FAULT_TEST(F02_what_is_written_after_a_pause_is_fenced_by_its_token),
+    FAULT_TEST(F02_a_write_after_a_pause_is_fenced_by_its_token),
     FAULT_TEST(F03_a_process_stopped_past_its_lease_knows_at_its_first_call),
-    FAULT_TEST(F03_a_process_stopped_past_its_lease_leaves_the_next_holder_alone),
+    FAULT_TEST(F03_a_process_stopped_past_its_lease_does_not_affect_the_next_holder),
     FAULT_TEST(F46_a_killed_process_frees_its_lock_after_the_lease_and_not_before),
     FAULT_TEST(F42_a_forked_child_ends_no_hold_of_its_parent),
 };

@@ -132,7 +132,7 @@ static void disturb_node(node_chaos *x) {
     x->next = t_now_ms() + 500 + pick_below(x, 500);
 }
 
-static void go_on(node_chaos *x, bool all) {
+static void bring_nodes_back(node_chaos *x, bool all) {
     for (int i = 0; i < NODES; i++) {
         bool dead = x->node[i].state == DEAD;
         if (x->node[i].state == THERE || (!all && t_now_ms() < x->node[i].back_at)) continue;
@@ -172,7 +172,7 @@ static int rounds_wanted(void) {
     return n < MEMBERS ? MEMBERS : n > ROUNDS_MAX ? ROUNDS_MAX : n;
 }
 
-static void B08_F24_F36_a_crowd_is_served_while_nodes_come_and_go(void **state) {
+static void B08_F24_F36_clients_are_served_while_nodes_fail(void **state) {
     (void)state;
     int each = rounds_wanted() / MEMBERS, total = each * MEMBERS;
     node_chaos x = {.nodes = t_nodes_start(NODES, NULL), .seed = (unsigned)t_now_us()};
@@ -188,10 +188,10 @@ static void B08_F24_F36_a_crowd_is_served_while_nodes_come_and_go(void **state) 
     int64_t until = t_now_ms() + t_patience(SERVE_MS + total * INT64_C(200));
     while (t_threads_ended(members) < MEMBERS && t_now_ms() < until) {
         if (t_now_ms() >= x.next) disturb_node(&x);
-        go_on(&x, false);
+        bring_nodes_back(&x, false);
         t_sleep_ms(20);
     }
-    go_on(&x, true);
+    bring_nodes_back(&x, true);
     t_threads_join(members, SERVE_MS);
     printf("    %d acquires by %d clients in %lld ms: %d nodes killed, %d stopped; %d holds "
            "lost or expired, %d waits repeated\n",
@@ -204,7 +204,7 @@ static void B08_F24_F36_a_crowd_is_served_while_nodes_come_and_go(void **state) 
 
 int main(int argc, char **argv) {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(B08_F24_F36_a_crowd_is_served_while_nodes_come_and_go),
+        cmocka_unit_test(B08_F24_F36_clients_are_served_while_nodes_fail),
     };
     fault_begin(argc, argv);
     return cmocka_run_group_tests(tests, fault_chosen, NULL);

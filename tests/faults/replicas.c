@@ -39,7 +39,7 @@ static void F31_a_grant_counts_when_a_replica_has_it(void **state) {
     t_redis_free(replica);
 }
 
-static void F31_what_too_few_replicas_have_is_given_back(void **state) {
+static void F31_a_grant_on_too_few_replicas_is_given_back(void **state) {
     bed *b = *state;
     hf_client *client = bed_open(b, url_of(b, "command_timeout=2s"), NULL);
     REFUSED(HF_UNREACHABLE, client, .wait_ms = 0);
@@ -63,7 +63,7 @@ static void F31_one_of_two_is_too_few(void **state) {
     t_redis_free(replica);
 }
 
-static void F27_a_server_that_wants_replicas_is_told_apart(void **state) {
+static void F27_a_server_that_requires_replicas_is_distinguished(void **state) {
     bed *b = *state;
     hf_client *client = bed_open(b, url_of(b, "command_timeout=2s"), NULL);
     set_config(b, "min-replicas-to-write", "1");
@@ -84,7 +84,7 @@ static void F31_a_wait_lasts_until_a_replica_is_there(void **state) {
 }
 
 /* Since Redis 7.2, WAIT counts from the last write of its own connection. A read does not count. */
-static void F31_what_no_replica_has_yet_is_not_confirmed(void **state) {
+static void F31_a_write_that_no_replica_has_is_not_confirmed(void **state) {
     bed *b = *state;
     t_redis *replica = start_replica(b);
     hf_client *client = bed_open(b, url_of(b, "command_timeout=2s"), NULL);
@@ -114,7 +114,7 @@ static void F31_the_connection_that_waits_writes_first(void **state) {
 }
 
 /* A replica confirms a write, but the hold was gone before that write. */
-static void F31_what_is_gone_when_replicas_are_asked_is_not_granted(void **state) {
+static void F31_a_hold_that_is_gone_when_replicas_confirm_is_not_granted(void **state) {
     bed *b = *state;
     t_redis *replica = start_replica(b);
     b->proxy = t_proxy_start(t_redis_port(b->redis));
@@ -132,7 +132,7 @@ static void F31_what_is_gone_when_replicas_are_asked_is_not_granted(void **state
 }
 
 /* The text of an exported hold includes its deadline. So does the result of its extension. */
-static void F31_what_has_left_its_process_lasts_when_a_replica_has_it(void **state) {
+static void F31_an_exported_hold_lasts_when_a_replica_has_it(void **state) {
     bed *b = *state;
     t_redis *replica = start_replica(b);
     char text[HF_EXPORT_MAX];
@@ -197,7 +197,7 @@ static void take_turns(int index, void *arg) {
 
 /* A waiter that is handed the lock claims it, and so do threads of one client. WAIT runs in
    between. */
-static void F31_what_is_handed_over_is_confirmed_too(void **state) {
+static void F31_a_handed_over_grant_is_confirmed_too(void **state) {
     static turns t;
     bed *b = *state;
     t_redis *replica = start_replica(b);
@@ -243,7 +243,7 @@ static t_redis *start_after(const t_redis *primary, uint16_t port) {
     return t_redis_start(&(t_redis_options){.config = config, .port = port});
 }
 
-static promoted begin_to_be_led_elsewhere(bed *b) {
+static promoted prepare_other_server(bed *b) {
     promoted there = {.first = start_replica(b)};
     b->proxy = t_proxy_start(t_redis_port(b->redis));
     there.client =
@@ -271,9 +271,9 @@ static void end_elsewhere(bed *b, promoted *there) {
     t_redis_free(there->first);
 }
 
-static void F56_what_another_server_has_as_it_was_before_is_not_extended(void **state) {
+static void F56_an_old_copy_on_another_server_is_not_extended(void **state) {
     bed *b = *state;
-    promoted there = begin_to_be_led_elsewhere(b);
+    promoted there = prepare_other_server(b);
     hf_hold *hold = TAKE(there.client);
     lead_elsewhere(b, &there);
     hf_result r = hf_extend(hold, 600000);
@@ -285,7 +285,7 @@ static void F56_what_another_server_has_as_it_was_before_is_not_extended(void **
 
 static void F56_a_renewal_that_another_server_does_not_have_does_not_count(void **state) {
     bed *b = *state;
-    promoted there = begin_to_be_led_elsewhere(b);
+    promoted there = prepare_other_server(b);
     hf_hold *hold = TAKE(there.client, .lease_ms = 6000, .on_lost = count_loss, .arg = &b->loss);
     lead_elsewhere(b, &there);
     int64_t deadline = t_now_ms() + hf_remaining_ms(hold) + 1;
@@ -298,7 +298,7 @@ static void F56_a_renewal_that_another_server_does_not_have_does_not_count(void 
 
 static void F56_an_upgrade_that_another_server_does_not_have_does_not_count(void **state) {
     bed *b = *state;
-    promoted there = begin_to_be_led_elsewhere(b);
+    promoted there = prepare_other_server(b);
     hf_hold *hold = TAKE(there.client, .kind = HF_UPGRADABLE);
     T_HF(HF_OK, hf_extend(hold, 600000)); /* there it lasts longer than the upgrade requests */
     lead_elsewhere(b, &there);
@@ -321,19 +321,19 @@ static void F27_the_right_to_wait_is_named(void **state) {
 
 static const struct CMUnitTest tests[] = {
     FAULT_TEST_ON(F31_a_grant_counts_when_a_replica_has_it, &PRIMARY),
-    FAULT_TEST(F31_what_too_few_replicas_have_is_given_back),
+    FAULT_TEST(F31_a_grant_on_too_few_replicas_is_given_back),
     FAULT_TEST_ON(F31_one_of_two_is_too_few, &PRIMARY),
-    FAULT_TEST(F27_a_server_that_wants_replicas_is_told_apart),
+    FAULT_TEST(F27_a_server_that_requires_replicas_is_distinguished),
     FAULT_TEST_ON(F31_a_wait_lasts_until_a_replica_is_there, &PRIMARY),
-    FAULT_TEST_ON(F31_what_no_replica_has_yet_is_not_confirmed, &PRIMARY),
+    FAULT_TEST_ON(F31_a_write_that_no_replica_has_is_not_confirmed, &PRIMARY),
     FAULT_TEST_ON(F31_the_connection_that_waits_writes_first, &PRIMARY),
-    FAULT_TEST_ON(F31_what_is_gone_when_replicas_are_asked_is_not_granted, &PRIMARY),
-    FAULT_TEST_ON(F31_what_has_left_its_process_lasts_when_a_replica_has_it, &PRIMARY),
+    FAULT_TEST_ON(F31_a_hold_that_is_gone_when_replicas_confirm_is_not_granted, &PRIMARY),
+    FAULT_TEST_ON(F31_an_exported_hold_lasts_when_a_replica_has_it, &PRIMARY),
     FAULT_TEST_ON(F31_a_renewal_that_no_replica_has_does_not_count, &PRIMARY),
     FAULT_TEST_ON(F31_a_renewal_that_a_replica_has_counts, &PRIMARY),
-    FAULT_TEST_ON(F31_what_is_handed_over_is_confirmed_too, &PRIMARY),
+    FAULT_TEST_ON(F31_a_handed_over_grant_is_confirmed_too, &PRIMARY),
     FAULT_TEST_ON(F31_the_waiting_connection_may_break, &PRIMARY),
-    FAULT_TEST_ON(F56_what_another_server_has_as_it_was_before_is_not_extended, &PRIMARY),
+    FAULT_TEST_ON(F56_an_old_copy_on_another_server_is_not_extended, &PRIMARY),
     FAULT_TEST_ON(F56_a_renewal_that_another_server_does_not_have_does_not_count, &PRIMARY),
     FAULT_TEST_ON(F56_an_upgrade_that_another_server_does_not_have_does_not_count, &PRIMARY),
     FAULT_TEST_ON(F27_the_right_to_wait_is_named, &WITH_ANNA),

@@ -14,7 +14,7 @@ static hf_client *open_anna(bed *b) {
 }
 
 /* `sign` is + or -. `command` is a command or a category. */
-static void let_anna(bed *b, char sign, const char *command) {
+static void set_right_of_anna(bed *b, char sign, const char *command) {
     char line[64];
     snprintf(line, sizeof line, "ACL SETUSER anna %c%s", sign, command);
     run_command(b, line);
@@ -29,15 +29,15 @@ static const char *const TO_RELEASE[] = {
 enum { RIGHTS = sizeof TO_RELEASE / sizeof *TO_RELEASE };
 
 /* The lock is free, or its first waiter holds it with an expiry. There is no state in between. */
-static void check_not_half_granted(bed *b, queued_id first, const char *lacking) {
+static void check_not_half_granted(bed *b, queued_id first, const char *missing) {
     if (!on_server(b)) return;
     if (!same_id(id_of_holder(b), first))
-        t_fail("without the right %s the lock is neither released nor handed over", lacking);
+        t_fail("without the right %s the lock is neither released nor handed over", missing);
     if (server_ttl_ms(b) < 0)
-        t_fail("without the right %s the lock was granted without an expiry", lacking);
+        t_fail("without the right %s the lock was granted without an expiry", missing);
 }
 
-/* One of them enters, as the server confirms. Then the other one enters. */
+/* One of the two waiters enters, as the server confirms. Then the other one enters. */
 static void serve_both(bed *b, attempt *a, attempt *other) {
     UNTIL(!is_waiting(a) || !is_waiting(other));
     attempt *first = is_waiting(a) ? other : a;
@@ -51,22 +51,22 @@ static void serve_both(bed *b, attempt *a, attempt *other) {
     assert_int_equal(other->rival_held, 0);
 }
 
-/* Without a right they may lose their queue positions, but they are still served. */
+/* Without a right the waiters may lose their queue positions, but they are still served. */
 static void release_without(bed *b, hf_client *anna, hf_client *const *clients, const char *right) {
     hf_hold *hold = TAKE(anna, .lease_ms = t_patience(300));
     hf_ref(hold);
     attempt *a = enqueue_against(b, clients[0], &FOREVER, hold);
     attempt *other = enqueue_against(b, clients[1], &FOREVER, hold);
-    queued_id stands = queued_at(b, 0);
-    let_anna(b, '-', right);
+    queued_id waiter_id = queued_at(b, 0);
+    set_right_of_anna(b, '-', right);
     hf_result r = hf_release(hold);
     if (r != HF_OK && r != HF_REFUSED)
         t_fail("the release without the right %s returned %s", right, hf_result_name(r));
-    check_not_half_granted(b, stands, right);
+    check_not_half_granted(b, waiter_id, right);
     serve_both(b, a, other);
     if (queue_length(b) || on_server(b))
         t_fail("without the right %s a hold or a queue entry is left", right);
-    let_anna(b, '+', right);
+    set_right_of_anna(b, '+', right);
     hf_unref(hold);
     attempts_over(b);
 }
@@ -79,33 +79,33 @@ static void F55_a_release_without_a_right_releases_and_half_grants_nobody(void *
 
 /* An undone grant leaves the queue unchanged. The next client that may serve the queue does so and
    does not enter first. */
-static void F55_after_a_publish_that_was_refused_nobody_barges(void **state) {
+static void F55_after_a_refused_publish_nobody_passes_the_queue(void **state) {
     bed *b = *state;
     hf_client *late = bed_direct(b);
     hf_hold *hold = TAKE(open_anna(b));
     attempt *a = enqueue(b, bed_subscriber(b), &FOREVER);
-    queued_id stands = queued_at(b, 0);
-    let_anna(b, '-', "publish");
+    queued_id waiter_id = queued_at(b, 0);
+    set_right_of_anna(b, '-', "publish");
     FREE(hold);
     assert_false(on_server(b));
-    assert_true(same_id(queued_at(b, 0), stands));
+    assert_true(same_id(queued_at(b, 0), waiter_id));
     REFUSED(HF_BUSY, late, .wait_ms = 0);
     FREE(await_grant(a));
 }
 
 /* The next thread of the same client needs no notification. */
-static void F55_a_release_that_may_not_publish_takes_its_own_next_along(void **state) {
+static void F55_a_release_that_may_not_publish_serves_its_own_client(void **state) {
     bed *b = *state;
     hf_client *anna = open_anna(b);
     hf_hold *hold = TAKE(anna);
     attempt *a = enqueue(b, bed_subscriber(b), &FOREVER), *next = attempt_start(b, anna, &FOREVER);
     UNTIL(stats_of(anna).waiting == 1);
-    let_anna(b, '-', "publish");
+    set_right_of_anna(b, '-', "publish");
     FREE(hold);
     hold = await_grant(next);
     check_held(b, hold);
     assert_true(is_waiting(a));
-    let_anna(b, '+', "publish");
+    set_right_of_anna(b, '+', "publish");
     FREE(hold);
     FREE(await_grant(a));
 }
@@ -130,7 +130,7 @@ static void F55_a_release_that_is_refused_lets_nobody_in(void **state) {
     check_refused_release(*state, "REPLICAOF " T_HOST " 1", "REPLICAOF NO ONE", HF_REFUSED);
 }
 
-static void F55_a_release_of_what_is_no_lock_lets_nobody_in(void **state) {
+static void F55_a_release_of_a_key_that_is_not_a_lock_lets_nobody_in(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     hf_hold *hold = TAKE(client);
@@ -147,12 +147,12 @@ static void F55_a_break_without_a_right_half_grants_nobody(void **state) {
     for (int i = 0; i < RIGHTS; i++) {
         hf_hold *hold = TAKE(holder, .lease_ms = t_patience(300));
         attempt *a = enqueue(b, client, &FOREVER);
-        queued_id stands = queued_at(b, 0);
-        let_anna(b, '-', TO_RELEASE[i]);
+        queued_id waiter_id = queued_at(b, 0);
+        set_right_of_anna(b, '-', TO_RELEASE[i]);
         hf_result r = hf_break(anna, LOCK, 0);
         if (r != HF_OK && r != HF_REFUSED) t_fail("the break returned %s", hf_result_name(r));
-        check_not_half_granted(b, stands, TO_RELEASE[i]);
-        let_anna(b, '+', TO_RELEASE[i]);
+        check_not_half_granted(b, waiter_id, TO_RELEASE[i]);
+        set_right_of_anna(b, '+', TO_RELEASE[i]);
         hf_hold *next = attempt_end(a, HF_OK);
         check_held(b, next);
         FREE(next);
@@ -163,9 +163,9 @@ static void F55_a_break_without_a_right_half_grants_nobody(void **state) {
 
 /* ---- Rights of the waiting client ------------------------------------------------------------ */
 
-/* It acquires ten times a second, and is served although it gets no notification. */
+/* The waiter acquires ten times a second, and is served although it gets no notification. */
 static void wait_without(bed *b, const char *right) {
-    let_anna(b, '-', right);
+    set_right_of_anna(b, '-', right);
     hf_client *anna = open_anna(b);
     hf_hold *hold = TAKE(bed_direct(b));
     attempt *a = enqueue(b, anna, &FOREVER);
@@ -175,11 +175,11 @@ static void wait_without(bed *b, const char *right) {
     FREE(hold);
 }
 
-static void F55_who_may_not_subscribe_is_served(void **state) {
+static void F55_a_client_that_may_not_subscribe_is_served(void **state) {
     wait_without(*state, "subscribe");
 }
 
-static void F55_who_may_not_use_its_channel_is_served(void **state) {
+static void F55_a_client_that_may_not_use_its_channel_is_served(void **state) {
     bed *b = *state;
     run_command(b, "ACL SETUSER anna resetchannels");
     wait_without(b, "subscribe");
@@ -190,7 +190,7 @@ typedef struct busy {
     atomic_bool enough;
 } busy;
 
-static void hand_on_and_on(int index, void *arg) {
+static void hand_over_repeatedly(int index, void *arg) {
     busy *others = arg;
     (void)index;
     while (!atomic_load(&others->enough)) {
@@ -201,13 +201,13 @@ static void hand_on_and_on(int index, void *arg) {
 }
 
 /* The lock is never free: it is handed from thread to thread and to subscribed waiters. */
-static void F55_who_may_not_subscribe_does_not_starve(void **state) {
+static void F55_a_client_that_may_not_subscribe_does_not_starve(void **state) {
     bed *b = *state;
-    let_anna(b, '-', "subscribe");
+    set_right_of_anna(b, '-', "subscribe");
     hf_client *anna = open_anna(b);
     busy others = {.client = bed_direct(b)}, more = {.client = bed_direct(b)};
-    t_threads *threads = t_threads_start(3, hand_on_and_on, &others);
-    t_threads *rivals = t_threads_start(1, hand_on_and_on, &more);
+    t_threads *threads = t_threads_start(3, hand_over_repeatedly, &others);
+    t_threads *rivals = t_threads_start(1, hand_over_repeatedly, &more);
     UNTIL(stats_of(others.client).acquired > 100 && stats_of(more.client).acquired > 10);
     attempt *a = attempt_start(b, anna, &FOREVER);
     FREE(await_grant(a));
@@ -217,17 +217,17 @@ static void F55_who_may_not_subscribe_does_not_starve(void **state) {
     t_threads_join(rivals, SOON_MS);
 }
 
-static void F55_who_may_not_stand_in_line_is_told(void **state) {
+static void F55_a_client_that_may_not_queue_gets_an_error(void **state) {
     static const char *const rights[] = {"rpush", "hexists"};
     bed *b = *state;
     hf_client *anna = open_anna(b);
     hf_hold *hold = TAKE(bed_direct(b));
     for (size_t i = 0; i < sizeof rights / sizeof *rights; i++) {
-        let_anna(b, '-', rights[i]);
+        set_right_of_anna(b, '-', rights[i]);
         REFUSED(HF_REFUSED, anna, .wait_ms = HF_FOREVER);
         check_detail("ACL");
         check_detail(rights[i]);
-        let_anna(b, '+', rights[i]);
+        set_right_of_anna(b, '+', rights[i]);
     }
     UNTIL(queue_length(b) == 0);
     check_held(b, hold);
@@ -281,11 +281,11 @@ static void note_nothing(const hf_leader_info *leader, void *arg) {
 
 /* The user may not set the latch's expiry and gets an error. A latch set by another client is
    unchanged. */
-static void F55_who_may_not_set_a_latch_leaves_that_of_others_alone(void **state) {
+static void F55_a_client_that_may_not_set_a_latch_does_not_change_one(void **state) {
     bed *b = *state;
     uint32_t left = 0;
     hf_client *other = bed_direct(b), *anna = open_anna(b);
-    let_anna(b, '-', "pexpire");
+    set_right_of_anna(b, '-', "pexpire");
     T_HF(HF_REFUSED, hf_latch_set(anna, LOCK, 3));
     T_HF(HF_NOT_HELD, hf_latch_left(other, LOCK, &left));
     T_HF(HF_OK, hf_latch_set(other, LOCK, 2));
@@ -335,7 +335,7 @@ static const char *url_of_user(bed *b) {
     return url;
 }
 
-static void F55_the_user_of_the_documentation_has_all_rights_that_it_takes(void **state) {
+static void F55_the_user_of_the_documentation_has_all_required_rights(void **state) {
     static shared_lock r;
     bed *b = *state;
     t_acl_user(b->redis, NULL);
@@ -352,11 +352,11 @@ static void F55_the_user_of_the_documentation_has_all_rights_that_it_takes(void 
     t_acl_none_refused(b->redis);
 }
 
-static void F55_without_a_line_no_right_to_one_is_needed(void **state) {
+static void F55_without_a_queue_no_right_to_one_is_needed(void **state) {
     bed *b = *state;
     hf_client *anna = open_anna(b);
-    let_anna(b, '-', "@list");
-    let_anna(b, '-', "@pubsub");
+    set_right_of_anna(b, '-', "@list");
+    set_right_of_anna(b, '-', "@pubsub");
     FREE(TAKE(anna));
 }
 
@@ -400,14 +400,14 @@ static int try_without(bed *b, hf_client *anna, hf_client *other, const char *co
     return refused;
 }
 
-static void F27_a_command_that_is_lacking_is_named(void **state) {
+static void F27_a_missing_command_right_is_named(void **state) {
     bed *b = *state;
     hf_client *anna = open_anna(b), *other = bed_direct(b);
     for (size_t i = 0; i < sizeof COMMANDS / sizeof *COMMANDS; i++) {
-        let_anna(b, '-', COMMANDS[i]);
+        set_right_of_anna(b, '-', COMMANDS[i]);
         if (!try_without(b, anna, other, COMMANDS[i]))
             t_fail("without the right %s no call was refused", COMMANDS[i]);
-        let_anna(b, '+', COMMANDS[i]);
+        set_right_of_anna(b, '+', COMMANDS[i]);
     }
 }
 
@@ -441,22 +441,22 @@ static void F27_a_channel_that_is_not_allowed_is_named(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    FAULT_TEST_ON(F27_a_command_that_is_lacking_is_named, &WITH_ANNA),
+    FAULT_TEST_ON(F27_a_missing_command_right_is_named, &WITH_ANNA),
     FAULT_TEST_ON(F27_a_key_that_is_not_allowed_is_named, &WITH_ANNA),
     FAULT_TEST_ON(F27_a_channel_that_is_not_allowed_is_named, &WITH_ANNA),
     FAULT_TEST_ON(F55_a_release_without_a_right_releases_and_half_grants_nobody, &WITH_ANNA),
-    FAULT_TEST_ON(F55_after_a_publish_that_was_refused_nobody_barges, &WITH_ANNA),
-    FAULT_TEST_ON(F55_a_release_that_may_not_publish_takes_its_own_next_along, &WITH_ANNA),
+    FAULT_TEST_ON(F55_after_a_refused_publish_nobody_passes_the_queue, &WITH_ANNA),
+    FAULT_TEST_ON(F55_a_release_that_may_not_publish_serves_its_own_client, &WITH_ANNA),
     FAULT_TEST(F55_a_release_that_is_refused_lets_nobody_in),
-    FAULT_TEST(F55_a_release_of_what_is_no_lock_lets_nobody_in),
+    FAULT_TEST(F55_a_release_of_a_key_that_is_not_a_lock_lets_nobody_in),
     FAULT_TEST_ON(F55_a_break_without_a_right_half_grants_nobody, &WITH_ANNA),
-    FAULT_TEST_ON(F55_who_may_not_subscribe_is_served, &WITH_ANNA),
-    FAULT_TEST_ON(F55_who_may_not_use_its_channel_is_served, &WITH_ANNA),
-    FAULT_TEST_ON(F55_who_may_not_subscribe_does_not_starve, &WITH_ANNA),
-    FAULT_TEST_ON(F55_who_may_not_stand_in_line_is_told, &WITH_ANNA),
-    FAULT_TEST_ON(F55_who_may_not_set_a_latch_leaves_that_of_others_alone, &WITH_ANNA),
-    FAULT_TEST(F55_the_user_of_the_documentation_has_all_rights_that_it_takes),
-    FAULT_TEST_ON(F55_without_a_line_no_right_to_one_is_needed, &WITH_ANNA),
+    FAULT_TEST_ON(F55_a_client_that_may_not_subscribe_is_served, &WITH_ANNA),
+    FAULT_TEST_ON(F55_a_client_that_may_not_use_its_channel_is_served, &WITH_ANNA),
+    FAULT_TEST_ON(F55_a_client_that_may_not_subscribe_does_not_starve, &WITH_ANNA),
+    FAULT_TEST_ON(F55_a_client_that_may_not_queue_gets_an_error, &WITH_ANNA),
+    FAULT_TEST_ON(F55_a_client_that_may_not_set_a_latch_does_not_change_one, &WITH_ANNA),
+    FAULT_TEST(F55_the_user_of_the_documentation_has_all_required_rights),
+    FAULT_TEST_ON(F55_without_a_queue_no_right_to_one_is_needed, &WITH_ANNA),
 };
 
 FAULT_MAIN(tests)

@@ -10,7 +10,7 @@ static hf_hold *take_watched(bed *b, hf_client *client, int64_t lease_ms) {
 /* ---- F22, F23: killed and started again ------------------------------------------------------ */
 
 /* The lease is far from over, so the reconnect must find the loss. */
-static void F22_a_restart_without_data_is_a_loss_told_on_reconnecting(void **state) {
+static void F22_a_restart_without_data_is_a_loss_reported_on_reconnect(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     hf_hold *hold = take_watched(b, client, 3600000);
@@ -60,7 +60,7 @@ static void F25_a_key_deleted_by_hand_is_a_loss_at_the_next_renewal(void **state
     check_forgotten(state, "DEL " KEY);
 }
 
-static void F25_what_another_took_meanwhile_is_left_alone(void **state) {
+static void F25_a_lock_that_another_took_meanwhile_is_not_affected(void **state) {
     bed *b = *state;
     hf_hold *hold = take_watched(b, bed_direct(b), t_patience(900));
     freeReplyObject(t_redis_cmd(b->redis, "DEL " KEY));
@@ -72,7 +72,7 @@ static void F25_what_another_took_meanwhile_is_left_alone(void **state) {
 }
 
 /* The next renewal is far away. The release itself finds the loss. */
-static void F25_a_release_says_that_the_lock_was_gone(void **state) {
+static void F25_a_release_reports_that_the_lock_was_gone(void **state) {
     bed *b = *state;
     hf_client *client = bed_direct(b);
     hf_hold *hold = TAKE(client);
@@ -93,7 +93,7 @@ typedef struct script_crowd {
     atomic_int inside, collisions, failures;
 } script_crowd;
 
-static void go_in_and_out(int index, void *arg) {
+static void acquire_and_release_repeatedly(int index, void *arg) {
     script_crowd *c = arg;
     (void)index;
     for (int i = 0; i < ROUNDS; i++) {
@@ -113,7 +113,7 @@ static void F29_scripts_flushed_at_any_moment_are_no_failure(void **state) {
     static script_crowd c;
     bed *b = *state;
     c = (script_crowd){.client = bed_direct(b)};
-    t_threads *threads = t_threads_start(THREADS, go_in_and_out, &c);
+    t_threads *threads = t_threads_start(THREADS, acquire_and_release_repeatedly, &c);
     int flushes = 0;
     for (; t_threads_ended(threads) < THREADS; flushes++)
         freeReplyObject(t_redis_cmd(b->redis, "SCRIPT FLUSH"));
@@ -156,12 +156,12 @@ static void B22_a_renewal_never_shortens_an_extension_on_the_server(void **state
 }
 
 static const struct CMUnitTest tests[] = {
-    FAULT_TEST(F22_a_restart_without_data_is_a_loss_told_on_reconnecting),
+    FAULT_TEST(F22_a_restart_without_data_is_a_loss_reported_on_reconnect),
     FAULT_TEST_ON(F23_a_restart_with_its_data_is_no_loss, &DURABLE),
     FAULT_TEST(F25_a_flush_is_a_loss_at_the_next_renewal),
     FAULT_TEST(F25_a_key_deleted_by_hand_is_a_loss_at_the_next_renewal),
-    FAULT_TEST(F25_what_another_took_meanwhile_is_left_alone),
-    FAULT_TEST(F25_a_release_says_that_the_lock_was_gone),
+    FAULT_TEST(F25_a_lock_that_another_took_meanwhile_is_not_affected),
+    FAULT_TEST(F25_a_release_reports_that_the_lock_was_gone),
     FAULT_TEST(F29_scripts_flushed_at_any_moment_are_no_failure),
     FAULT_TEST(B15_renewal_keeps_a_lock_for_many_leases_over_reconnects),
     FAULT_TEST(B22_a_renewal_never_shortens_an_extension_on_the_server),

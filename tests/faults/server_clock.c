@@ -76,7 +76,7 @@ static void F08_a_server_clock_stepped_forward_is_a_loss_that_the_token_fences(v
     FREE(next);
 }
 
-static void F08_nothing_is_made_again_after_a_step_forward(void **state) {
+static void F08_nothing_is_recreated_after_a_step_forward(void **state) {
     bed *b = *state;
     hf_hold *hold = TAKE(bed_direct(b), .lease_ms = t_patience(LEASE_MS), .on_lost = count_loss,
                          .arg = &b->loss);
@@ -105,7 +105,7 @@ static void F09_after_a_step_back_waits_end_in_time_and_are_served(void **state)
 
 /* If a holder dies at that moment, its lock lasts longer than its lease. It still ends, and an
    operator can see and break it. Each renewal by a live holder corrects the expiry. */
-static void F09_a_renewal_after_a_step_back_puts_the_end_right(void **state) {
+static void F09_a_renewal_after_a_step_back_corrects_the_expiry(void **state) {
     bed *b = *state;
     int64_t lease = t_patience(LEASE_MS);
     hf_client *holder = bed_direct(b), *other = bed_direct(b);
@@ -167,9 +167,9 @@ static void F11_a_replica_whose_clock_is_behind_gives_higher_tokens(void **state
 
 static const struct CMUnitTest tests[] = {
     CLOCK_TEST(F08_a_server_clock_stepped_forward_is_a_loss_that_the_token_fences),
-    CLOCK_TEST(F08_nothing_is_made_again_after_a_step_forward),
+    CLOCK_TEST(F08_nothing_is_recreated_after_a_step_forward),
     CLOCK_TEST(F09_after_a_step_back_waits_end_in_time_and_are_served),
-    CLOCK_TEST(F09_a_renewal_after_a_step_back_puts_the_end_right),
+    CLOCK_TEST(F09_a_renewal_after_a_step_back_corrects_the_expiry),
     FAULT_TEST_ON(F11_a_replica_whose_clock_is_ahead_gives_higher_tokens, &PRIMARY),
     FAULT_TEST_ON(F11_a_replica_whose_clock_is_behind_gives_higher_tokens, &PRIMARY),
 };

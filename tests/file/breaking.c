@@ -34,7 +34,7 @@ static void B26_break_ends_a_hold_that_is_not_renewed(void **state) {
     TAKES(breaker);
 }
 
-static void B26_break_wants_the_token_that_it_is_given(void **state) {
+static void B26_break_requires_the_given_token(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *breaker = actor_new(p, NULL);
     char expected[64];
@@ -42,7 +42,7 @@ static void B26_break_wants_the_token_that_it_is_given(void **state) {
     uint64_t token = TAKES(holder);
     snprintf(expected, sizeof expected, "held under token %llu", (unsigned long long)token);
     actor_result other = IS(HF_NOT_HELD, DO(breaker, do_break, .token = token + 1));
-    check_says(other.detail, expected);
+    check_detail(other.detail, expected);
     assert_true(actor_holds(holder));
     IS(HF_OK, DO(holder, do_extend, .options = {.lease_ms = 40000}));
     IS(HF_OK, DO(breaker, do_break, .token = token));
@@ -51,7 +51,7 @@ static void B26_break_wants_the_token_that_it_is_given(void **state) {
 }
 
 /* The mark of a break stays in the file. It applies to that one hold and no later one. */
-static void B26_a_break_does_not_touch_the_next_hold(void **state) {
+static void B26_a_break_does_not_affect_the_next_hold(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *breaker = actor_new(p, NULL);
     uint64_t token = TAKES(holder);
@@ -129,19 +129,19 @@ static void check_over_before_the_next(void **state, const hf_options *options,
     assert_int_equal(DO(holder, do_unwatch).number, 1);
 }
 
-static void B26_a_broken_hold_is_over_before_the_next_is_told(void **state) {
+static void B26_a_broken_hold_is_over_before_the_next_is_notified(void **state) {
     check_over_before_the_next(state, &(hf_options){.lease_ms = 60000}, ends_by_break);
 }
 
-static void F25_a_hold_whose_file_is_gone_is_over_before_the_next_is_told(void **state) {
+static void F25_a_hold_whose_file_is_gone_is_over_before_the_next_is_notified(void **state) {
     check_over_before_the_next(state, &(hf_options){.lease_ms = 60000}, ends_by_removal);
 }
 
-static void F05_a_bounded_hold_is_over_before_the_next_is_told(void **state) {
+static void F05_a_bounded_hold_is_over_before_the_next_is_notified(void **state) {
     check_over_before_the_next(state, &(hf_options){.max_hold_ms = 600}, ends_by_time);
 }
 
-static void F05_an_unrenewed_hold_is_over_before_the_next_is_told(void **state) {
+static void F05_an_unrenewed_hold_is_over_before_the_next_is_notified(void **state) {
     const hf_options options = {.lease_ms = 600, .flags = HF_NO_RENEW};
     check_over_before_the_next(state, &options, ends_by_time);
 }
@@ -158,7 +158,7 @@ static actor *hasty_breaker(test_dir *p) {
     return a;
 }
 
-static void B26_a_stopped_holder_obeys_when_it_goes_on(void **state) {
+static void B26_a_stopped_holder_obeys_when_it_continues(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL), *breaker = hasty_breaker(p);
     char pid[32];
@@ -167,7 +167,7 @@ static void B26_a_stopped_holder_obeys_when_it_goes_on(void **state) {
     actor_signal(holder, SIGSTOP);
     actor_result got = IS(HF_UNKNOWN_OUTCOME, DO(breaker, do_break, .token = token));
     snprintf(pid, sizeof pid, "process %d", (int)actor_pid(holder));
-    check_says(got.detail, pid);
+    check_detail(got.detail, pid);
     assert_false(actor_ended(next)); /* a stopped process keeps its locks */
     IS(HF_UNKNOWN_OUTCOME, DO(breaker, do_break));
     actor_signal(holder, SIGCONT);
@@ -265,7 +265,7 @@ static void F05_max_hold_ends_a_hold_and_serves_the_next(void **state) {
     WAITS(next, .wait_ms = SOON_MS);
     GETS(next);
     assert_true(t_now_ms() - began >= BOUND_MS * 9 / 10);
-    check_says(DO(holder, do_until).detail, "max_hold");
+    check_detail(DO(holder, do_until).detail, "max_hold");
     actor_lost(holder);
 }
 
@@ -297,7 +297,7 @@ static void do_release_keeping(actor_state *me, const actor_request *q, actor_re
 }
 
 /* Through another reference, after another process got the lock. */
-static void F48_a_second_release_touches_no_later_hold(void **state) {
+static void F48_a_second_release_affects_no_later_hold(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(holder);
@@ -309,7 +309,7 @@ static void F48_a_second_release_touches_no_later_hold(void **state) {
     IS(HF_BUSY, TRIES(holder, 0));
 }
 
-static void F48_a_release_after_a_loss_touches_no_later_hold(void **state) {
+static void F48_a_release_after_a_loss_affects_no_later_hold(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(holder);
@@ -335,22 +335,22 @@ static void F49_leases_out_of_range_are_refused(void **state) {
 static const struct CMUnitTest tests[] = {
     FILE_TEST(B26_break_ends_the_hold_of_another_process_and_serves_the_next),
     FILE_TEST(B26_break_ends_a_hold_that_is_not_renewed),
-    FILE_TEST(B26_break_wants_the_token_that_it_is_given),
-    FILE_TEST(B26_a_break_does_not_touch_the_next_hold),
+    FILE_TEST(B26_break_requires_the_given_token),
+    FILE_TEST(B26_a_break_does_not_affect_the_next_hold),
     FILE_TEST(B26_a_client_may_break_its_own_hold),
-    FILE_TEST(B26_a_broken_hold_is_over_before_the_next_is_told),
-    FILE_TEST(F25_a_hold_whose_file_is_gone_is_over_before_the_next_is_told),
-    FILE_TEST(F05_a_bounded_hold_is_over_before_the_next_is_told),
-    FILE_TEST(F05_an_unrenewed_hold_is_over_before_the_next_is_told),
-    FILE_TEST(B26_a_stopped_holder_obeys_when_it_goes_on),
+    FILE_TEST(B26_a_broken_hold_is_over_before_the_next_is_notified),
+    FILE_TEST(F25_a_hold_whose_file_is_gone_is_over_before_the_next_is_notified),
+    FILE_TEST(F05_a_bounded_hold_is_over_before_the_next_is_notified),
+    FILE_TEST(F05_an_unrenewed_hold_is_over_before_the_next_is_notified),
+    FILE_TEST(B26_a_stopped_holder_obeys_when_it_continues),
     FILE_TEST(B26_a_stopped_holder_that_is_killed_is_broken),
     FILE_TEST(F47_a_break_that_waits_ends_with_its_client),
     FILE_TEST(B26_break_racing_a_release_leaves_a_free_lock),
     FILE_TEST(F05_max_hold_ends_a_hold_and_serves_the_next),
     FILE_TEST(F05_a_lease_that_is_not_renewed_ends_and_serves_the_next),
     FILE_TEST(B15_renewal_keeps_a_lock_for_many_leases),
-    FILE_TEST(F48_a_second_release_touches_no_later_hold),
-    FILE_TEST(F48_a_release_after_a_loss_touches_no_later_hold),
+    FILE_TEST(F48_a_second_release_affects_no_later_hold),
+    FILE_TEST(F48_a_release_after_a_loss_affects_no_later_hold),
     FILE_TEST(F49_leases_out_of_range_are_refused),
 };
 

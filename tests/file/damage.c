@@ -71,14 +71,14 @@ static void check_refused(hf_client *client, hf_result expected, const char *par
     hf_info *info = NULL;
     T_HF(expected, hf_try_lock(client, LOCK, &hold));
     assert_null(hold);
-    check_says(hf_error_detail(), "lock.hf." LOCK);
-    check_says(hf_error_detail(), part);
+    check_detail(hf_error_detail(), "lock.hf." LOCK);
+    check_detail(hf_error_detail(), part);
     T_HF(expected, hf_acquire(client, LOCK, &(hf_options){.wait_ms = SOON_MS}, &hold));
     assert_null(hold);
     T_HF(expected, hf_inspect(client, LOCK, &info));
     assert_null(info);
     T_HF(expected, hf_break(client, LOCK, 0));
-    check_says(hf_error_detail(), part);
+    check_detail(hf_error_detail(), part);
 }
 
 /* Checks a fresh client, and one that opened the file when it was good. */
@@ -177,7 +177,7 @@ static void F28_a_file_that_could_not_be_written_whole_is_a_new_one_later(void *
 
 /* ---- Overwritten ----------------------------------------------------------------------------- */
 
-static void F28_no_byte_that_is_changed_lets_two_in(void **state) {
+static void F28_no_changed_byte_lets_two_in(void **state) {
     test_dir *p = *state;
     file_bytes whole;
     make_file(p, &whole);
@@ -225,13 +225,13 @@ static void F28_a_damaged_record_is_refused(void **state) {
         fill_random(b.at + offsetof(hf__head, record), sizeof(hf__record), &seed);
         write_file(p, &b);
         T_HF(HF_PROTOCOL, hf_try_lock(client, LOCK, &hold));
-        check_says(hf_error_detail(), "damaged");
-        check_says(hf_error_detail(), "remove the file");
+        check_detail(hf_error_detail(), "damaged");
+        check_detail(hf_error_detail(), "remove the file");
     }
     hf_close(client);
 }
 
-static void F28_a_newer_version_is_refused_and_left_alone(void **state) {
+static void F28_a_newer_version_is_refused_and_left_unchanged(void **state) {
     test_dir *p = *state;
     file_bytes b, after;
     make_file(p, &b);
@@ -239,7 +239,7 @@ static void F28_a_newer_version_is_refused_and_left_alone(void **state) {
     write_file(p, &b);
     hf_client *client = open_client(p);
     check_refused(client, HF_PROTOCOL, "newer version");
-    check_says(hf_error_detail(), "update");
+    check_detail(hf_error_detail(), "update");
     hf_close(client);
     read_file(p, &after);
     assert_int_equal(after.length, b.length);
@@ -255,12 +255,12 @@ static void F50_the_file_of_another_lock_is_refused(void **state) {
     write_file(p, &b);
     hf_client *client = open_client(p);
     check_refused(client, HF_PROTOCOL, "another lock");
-    check_says(hf_error_detail(), "choose another name");
+    check_detail(hf_error_detail(), "choose another name");
     hf_close(client);
 }
 
 /* A record with a valid checksum and unterminated strings, as written on purpose. */
-static void F39_texts_without_an_end_are_not_read_past_theirs(void **state) {
+static void F39_unterminated_texts_are_not_read_past_their_field(void **state) {
     test_dir *p = *state;
     file_bytes b;
     hf__head head;
@@ -290,7 +290,7 @@ static void check_kind(const test_dir *p, const char *part) {
     hf_close(client);
 }
 
-static void F28_what_is_no_regular_file_is_refused(void **state) {
+static void F28_a_path_that_is_not_a_regular_file_is_refused(void **state) {
     test_dir *p = *state;
     const char *path = lock_path(p, LOCK);
     assert_int_equal(mkdir(path, 0700), 0);
@@ -378,7 +378,7 @@ static void overwrite_record(const test_dir *p) {
 
 static damage_fn *const damages[] = {cut_to_nothing, cut_short, overwrite_file, overwrite_record};
 
-static void F25_a_holder_of_a_damaged_file_is_told_at_its_next_renewal(void **state) {
+static void F25_a_holder_of_a_damaged_file_is_notified_at_its_next_renewal(void **state) {
     test_dir *p = *state;
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
         actor *holder = actor_new(p, NULL), *other = actor_new(p, NULL);
@@ -397,7 +397,7 @@ static void F25_a_holder_of_a_damaged_file_is_told_at_its_next_renewal(void **st
 }
 
 /* Each waiter gets the error when its turn comes. */
-static void F25_waiters_for_a_damaged_file_are_told(void **state) {
+static void F25_waiters_for_a_damaged_file_get_an_error(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *first = actor_new(p, NULL), *last = actor_new(p, NULL);
     TAKES(holder, .lease_ms = t_patience(LEASE_MS));
@@ -416,7 +416,7 @@ static void F25_waiters_for_a_damaged_file_are_told(void **state) {
 
 /* Another program has the range locked and writes no record: the lock is held by an unknown
    holder. */
-static void B27_a_hold_without_a_record_is_seen(void **state) {
+static void B27_a_hold_without_a_record_is_reported(void **state) {
     test_dir *p = *state;
     file_bytes b;
     make_file(p, &b);
@@ -436,7 +436,7 @@ static void B27_a_hold_without_a_record_is_seen(void **state) {
 
 /* Another process began to remove the file and does not finish. A clear message comes after the
    outage time at most. */
-static void F28_a_file_that_is_being_removed_for_ever_is_said_to_be(void **state) {
+static void F28_a_file_whose_removal_does_not_end_is_reported(void **state) {
     test_dir *p = *state;
     file_bytes b;
     make_file(p, &b);
@@ -446,7 +446,7 @@ static void F28_a_file_that_is_being_removed_for_ever_is_said_to_be(void **state
     T_HF(HF_OK, hf_open(p->url, &(hf_client_options){.outage_ms = 200}, &client));
     T_HF(HF_UNREACHABLE, hf_try_lock(client, LOCK, &none));
     T_HF(HF_UNREACHABLE, hf_acquire(client, LOCK, &(hf_options){.wait_ms = SOON_MS}, &none));
-    check_says(hf_error_detail(), "removed");
+    check_detail(hf_error_detail(), "removed");
     close(all);
     T_HF(HF_OK, hf_try_lock(client, LOCK, &none));
     T_HF(HF_OK, hf_release(none));
@@ -482,20 +482,20 @@ static const struct CMUnitTest tests[] = {
     FILE_TEST(F28_a_file_cut_to_any_length_is_refused),
     FILE_TEST(F28_an_empty_file_is_a_new_one),
     FILE_TEST(F28_a_file_that_could_not_be_written_whole_is_a_new_one_later),
-    FILE_TEST(F28_no_byte_that_is_changed_lets_two_in),
+    FILE_TEST(F28_no_changed_byte_lets_two_in),
     FILE_TEST(F28_random_bytes_are_refused),
     FILE_TEST(F28_a_damaged_record_is_refused),
-    FILE_TEST(F28_a_newer_version_is_refused_and_left_alone),
+    FILE_TEST(F28_a_newer_version_is_refused_and_left_unchanged),
     FILE_TEST(F50_the_file_of_another_lock_is_refused),
-    FILE_TEST(F39_texts_without_an_end_are_not_read_past_theirs),
-    FILE_TEST(F28_what_is_no_regular_file_is_refused),
+    FILE_TEST(F39_unterminated_texts_are_not_read_past_their_field),
+    FILE_TEST(F28_a_path_that_is_not_a_regular_file_is_refused),
     FILE_TEST(F28_a_link_to_a_lock_file_is_refused),
     FILE_TEST(F28_a_file_that_others_may_write_is_refused),
     FILE_TEST(F28_a_file_of_another_user_is_refused),
-    FILE_TEST(F25_a_holder_of_a_damaged_file_is_told_at_its_next_renewal),
-    FILE_TEST(F25_waiters_for_a_damaged_file_are_told),
-    FILE_TEST(B27_a_hold_without_a_record_is_seen),
-    FILE_TEST(F28_a_file_that_is_being_removed_for_ever_is_said_to_be),
+    FILE_TEST(F25_a_holder_of_a_damaged_file_is_notified_at_its_next_renewal),
+    FILE_TEST(F25_waiters_for_a_damaged_file_get_an_error),
+    FILE_TEST(B27_a_hold_without_a_record_is_reported),
+    FILE_TEST(F28_a_file_whose_removal_does_not_end_is_reported),
     FILE_TEST(F06_a_token_is_above_the_last_one_whatever_the_clock_says),
 };
 

@@ -68,7 +68,7 @@ static void check_refuses(hf_result expected, const char *url, const char *part)
     hf_client *client = (hf_client *)(uintptr_t)1;
     T_HF(expected, hf_open(url, NULL, &client));
     assert_null(client);
-    check_says(hf_error_detail(), part);
+    check_detail(hf_error_detail(), part);
 }
 
 static void make_dir(const char *path, mode_t mode) {
@@ -115,7 +115,7 @@ static void F50_a_path_that_is_too_long_is_refused(void **state) {
     hf_client *client = NULL;
     hf_result r = hf_open(url, NULL, &client);
     assert_true(r == HF_UNREACHABLE || r == HF_REFUSED);
-    check_says(hf_error_detail(), "too long");
+    check_detail(hf_error_detail(), "too long");
 }
 
 /* ---- Owners and permissions ------------------------------------------------------------------ */
@@ -129,8 +129,8 @@ static void F27_a_directory_that_others_may_write_is_refused(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(chmod(path, bad[i]), 0);
         check_refuses(HF_REFUSED, url_of(path, ""), "may be written by others");
-        check_says(hf_error_detail(), "yours alone");
-        check_says(hf_error_detail(), path);
+        check_detail(hf_error_detail(), "yours alone");
+        check_detail(hf_error_detail(), path);
     }
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(chmod(path, good[i]), 0);
@@ -139,12 +139,12 @@ static void F27_a_directory_that_others_may_write_is_refused(void **state) {
 }
 
 /* Others could move it away from a holder, and the next process would create a new one. */
-static void F27_a_directory_in_one_that_everybody_may_write_is_refused(void **state) {
+static void F27_a_directory_whose_parent_everybody_may_write_is_refused(void **state) {
     test_dir *p = *state;
     const char *above = path_of(p, "above"), *path = path_of(p, "above/d");
     make_dir(above, 0777);
     check_refuses(HF_REFUSED, url_of(path, ""), "move it away");
-    check_says(hf_error_detail(), path);
+    check_detail(hf_error_detail(), path);
     assert_int_equal(chmod(above, 01777), 0);
     check_opens(url_of(path, ""));
     assert_int_equal(chmod(above, 0775), 0);
@@ -155,7 +155,7 @@ static void F27_a_directory_of_another_user_is_refused(void **state) {
     test_dir *p = *state;
     pretend_user = __real_geteuid() + 1;
     check_refuses(HF_REFUSED, p->url, "belongs to user");
-    check_says(hf_error_detail(), p->directory);
+    check_detail(hf_error_detail(), p->directory);
     pretend_user = 0;
     check_opens(p->url);
     if (__real_geteuid() != 0) return;
@@ -174,7 +174,7 @@ static void F27_the_default_directory_is_checked_too(void **state) {
     pretend_user = 0;
     (void)rmdir("/run/lock/holdfast-2000000011");
     assert_int_equal(r, HF_REFUSED);
-    check_says(hf_error_detail(), "holdfast-2000000011 belongs to user");
+    check_detail(hf_error_detail(), "holdfast-2000000011 belongs to user");
 }
 
 /* ---- The default directory ------------------------------------------------------------------- */
@@ -246,7 +246,7 @@ static void locks_hidden(void) {
 }
 
 /* There are never two holders, whichever process comes first and whatever the other one sees. */
-static int never_two(void *arg) {
+static int check_no_two_holders(void *arg) {
     static void (*const views[])(void) = {locks_read_only, locks_hidden};
     (void)arg;
     for (int i = 0; i < 4; i++) {
@@ -258,7 +258,7 @@ static int never_two(void *arg) {
         assert_int_equal(free_one->taken, HF_OK);
         if (confined->taken != HF_REFUSED)
             t_fail("view %d: there is a second holder: %s", i / 2, hf_result_name(confined->taken));
-        check_says(confined->said, DEFAULT);
+        check_detail(confined->said, DEFAULT);
         end_default(second, b);
         end_default(first, a);
         t_shared_free(confined, sizeof *confined);
@@ -269,25 +269,25 @@ static int never_two(void *arg) {
     return 0;
 }
 
-static int never_two_in_fresh_directories(void *arg) {
+static int check_no_two_holders_in_fresh_directories(void *arg) {
     fresh_directories();
-    return never_two(arg);
+    return check_no_two_holders(arg);
 }
 
-static void B13_processes_of_a_user_meet_in_one_default_directory(void **state) {
+static void B13_processes_of_a_user_share_one_default_directory(void **state) {
     (void)state;
     needs_mounts();
-    assert_int_equal(t_proc_wait(t_proc_start(never_two_in_fresh_directories, NULL), 2 * SOON_MS),
-                     0);
+    assert_int_equal(
+        t_proc_wait(t_proc_start(check_no_two_holders_in_fresh_directories, NULL), 2 * SOON_MS), 0);
 }
 
 /* The message says why, and what to do. */
-static void says_the_way_out(const default_user *it, const char *why) {
+static void check_advice(const default_user *it, const char *why) {
     assert_int_equal(it->opened, HF_REFUSED);
-    check_says(it->said, DEFAULT);
-    check_says(it->said, why);
-    check_says(it->said, "HOLDFAST_URL=file:///");
-    check_says(it->said, "-S");
+    check_detail(it->said, DEFAULT);
+    check_detail(it->said, why);
+    check_detail(it->said, "HOLDFAST_URL=file:///");
+    check_detail(it->said, "-S");
     assert_int_equal(access("/var/tmp/holdfast-12346", F_OK), -1);
 }
 
@@ -297,7 +297,7 @@ static void refuse_where_it_became_read_only(default_user *it) {
     T_HF(HF_OK, it->taken);
     it->mounts = locks_read_only;
     use_default_once(it);
-    says_the_way_out(it, "read-only");
+    check_advice(it, "read-only");
     it->mounts = NULL;
     remove_tree(DEFAULT);
 }
@@ -308,13 +308,13 @@ static int refuse_in_fresh_directories(void *arg) {
     refuse_where_it_became_read_only(it);
     assert_int_equal(chmod("/run/lock", 0755), 0); /* as on Fedora: only root may write */
     use_default_once(it);
-    says_the_way_out(it, "Permission denied");
+    check_advice(it, "Permission denied");
     it->mounts = locks_read_only;
     use_default_once(it);
-    says_the_way_out(it, "Read-only");
+    check_advice(it, "Read-only");
     it->mounts = locks_hidden;
     use_default_once(it);
-    says_the_way_out(it, "missing");
+    check_advice(it, "missing");
     return 0;
 }
 
@@ -334,13 +334,13 @@ static int squat_in_fresh_directories(void *arg) {
         make_dir(DEFAULT, i ? 0700 : 0755);
         assert_int_equal(chown(DEFAULT, SQUATTER, SQUATTER), 0);
         use_default_once(it);
-        says_the_way_out(it, "belongs to user 12347");
+        check_advice(it, "belongs to user 12347");
         assert_int_equal(rmdir(DEFAULT), 0);
     }
     assert_int_equal(symlink("/var/tmp", DEFAULT), 0);
     assert_int_equal(lchown(DEFAULT, SQUATTER, SQUATTER), 0);
     use_default_once(it);
-    says_the_way_out(it, "link");
+    check_advice(it, "link");
     assert_int_equal(unlink(DEFAULT), 0);
     assert_int_equal(chmod("/run/lock", 0755), 0);
     make_dir(DEFAULT, 0700);
@@ -360,15 +360,15 @@ static void F27_a_default_directory_that_another_user_made_is_refused(void **sta
 
 /* ---- Kinds of file --------------------------------------------------------------------------- */
 
-static void F28_what_is_no_directory_is_refused(void **state) {
+static void F28_a_path_that_is_not_a_directory_is_refused(void **state) {
     test_dir *p = *state;
     const char *path = path_of(p, "d"), *other = path_of(p, "other");
     make_dir(other, 0700);
     close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    check_refuses(HF_REFUSED, url_of(path, ""), "no directory");
+    check_refuses(HF_REFUSED, url_of(path, ""), "not a directory");
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkfifo(path, 0600), 0);
-    check_refuses(HF_REFUSED, url_of(path, ""), "no directory");
+    check_refuses(HF_REFUSED, url_of(path, ""), "not a directory");
     assert_int_equal(unlink(path), 0);
     assert_int_equal(symlink("other", path), 0);
     check_refuses(HF_REFUSED, url_of(path, ""), "a link");
@@ -379,7 +379,7 @@ static void F28_what_is_no_directory_is_refused(void **state) {
 }
 
 /* A trailing slash makes the kernel follow the link. */
-static void F28_a_link_with_a_slash_behind_it_is_refused(void **state) {
+static void F28_a_link_with_a_trailing_slash_is_refused(void **state) {
     static const char *const ends[] = {"/", "//"};
     test_dir *p = *state;
     make_dir(path_of(p, "other"), 0700);
@@ -424,15 +424,15 @@ static void F31_shared_filesystems_are_known_by_name(void **state) {
     }
 }
 
-static void F31_a_shared_filesystem_is_refused_unless_it_is_asked_for(void **state) {
+static void F31_a_shared_filesystem_is_refused_unless_it_is_allowed(void **state) {
     test_dir *p = *state;
     for (int i = 0; i < FILESYSTEMS; i++) {
         pretend_type = filesystems[i].type;
         if (filesystems[i].name) {
             check_refuses(HF_REFUSED, p->url, filesystems[i].name);
-            check_says(hf_error_detail(), p->directory);
-            check_says(hf_error_detail(), "redis://");
-            check_says(hf_error_detail(), "network=allow");
+            check_detail(hf_error_detail(), p->directory);
+            check_detail(hf_error_detail(), "redis://");
+            check_detail(hf_error_detail(), "network=allow");
         } else {
             check_opens(p->url);
         }
@@ -440,7 +440,7 @@ static void F31_a_shared_filesystem_is_refused_unless_it_is_asked_for(void **sta
     }
 }
 
-static void F31_a_filesystem_that_cannot_be_told_is_refused(void **state) {
+static void F31_an_unknown_filesystem_is_refused(void **state) {
     test_dir *p = *state;
     pretend_type = -1;
     check_refuses(HF_REFUSED, p->url, "which filesystem");
@@ -455,7 +455,7 @@ static void become_ordinary(const test_dir *p) {
     assert_int_equal(setresuid(65534, 65534, 65534), 0);
 }
 
-static int use_what_may_not_be_written(void *arg) {
+static int use_unwritable_directories(void *arg) {
     test_dir *p = arg;
     hf_client *client = NULL;
     hf_hold *hold = NULL;
@@ -464,8 +464,8 @@ static int use_what_may_not_be_written(void *arg) {
     assert_int_equal(chmod(p->directory, 0500), 0);
     T_HF(HF_OK, hf_open(p->url, NULL, &client));
     T_HF(HF_REFUSED, hf_try_lock(client, LOCK, &hold));
-    check_says(hf_error_detail(), p->directory);
-    check_says(hf_error_detail(), "Permission denied");
+    check_detail(hf_error_detail(), p->directory);
+    check_detail(hf_error_detail(), "Permission denied");
     T_HF(HF_REFUSED, hf_acquire(client, LOCK, &(hf_options){.wait_ms = SOON_MS}, &hold));
     T_HF(HF_OK, hf_inspect(client, LOCK, &info));
     assert_int_equal(info->held, 0);
@@ -480,7 +480,7 @@ static int use_what_may_not_be_written(void *arg) {
 
 static void F27_a_directory_that_may_not_be_written_is_refused(void **state) {
     test_dir *p = *state;
-    assert_int_equal(t_proc_wait(t_proc_start(use_what_may_not_be_written, p), SOON_MS), 0);
+    assert_int_equal(t_proc_wait(t_proc_start(use_unwritable_directories, p), SOON_MS), 0);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, test_dir_set_up, pretend_nothing)
@@ -491,18 +491,18 @@ static const struct CMUnitTest tests[] = {
     TEST(F50_a_path_may_have_any_bytes),
     TEST(F50_a_path_that_is_too_long_is_refused),
     TEST(F27_a_directory_that_others_may_write_is_refused),
-    TEST(F27_a_directory_in_one_that_everybody_may_write_is_refused),
+    TEST(F27_a_directory_whose_parent_everybody_may_write_is_refused),
     TEST(F27_a_directory_of_another_user_is_refused),
     TEST(F27_the_default_directory_is_checked_too),
-    TEST(B13_processes_of_a_user_meet_in_one_default_directory),
+    TEST(B13_processes_of_a_user_share_one_default_directory),
     TEST(F27_a_default_directory_that_cannot_be_made_is_refused),
     TEST(F27_a_default_directory_that_another_user_made_is_refused),
-    TEST(F28_what_is_no_directory_is_refused),
-    TEST(F28_a_link_with_a_slash_behind_it_is_refused),
+    TEST(F28_a_path_that_is_not_a_directory_is_refused),
+    TEST(F28_a_link_with_a_trailing_slash_is_refused),
     TEST(F49_a_url_without_a_path_from_the_root_is_refused),
     TEST(F31_shared_filesystems_are_known_by_name),
-    TEST(F31_a_shared_filesystem_is_refused_unless_it_is_asked_for),
-    TEST(F31_a_filesystem_that_cannot_be_told_is_refused),
+    TEST(F31_a_shared_filesystem_is_refused_unless_it_is_allowed),
+    TEST(F31_an_unknown_filesystem_is_refused),
     TEST(F27_a_directory_that_may_not_be_written_is_refused),
 };
 

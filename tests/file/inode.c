@@ -111,7 +111,7 @@ static void F25_waiters_move_on_to_the_file_that_has_the_name(void **state) {
 
 /* ---- Held ------------------------------------------------------------------------------------ */
 
-static void F25_a_holder_is_told_at_its_next_renewal(void **state) {
+static void F25_a_holder_is_notified_at_its_next_renewal(void **state) {
     test_dir *p = *state;
     for (int i = 0; i < WAYS; i++) {
         actor *holder = actor_new(p, NULL), *fresh = actor_new(p, NULL);
@@ -126,7 +126,7 @@ static void F25_a_holder_is_told_at_its_next_renewal(void **state) {
 }
 
 /* An extension is a renewal. */
-static void F25_a_holder_is_told_when_it_asks(void **state) {
+static void F25_a_holder_is_notified_when_it_extends(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL);
     TAKES(holder, .lease_ms = 60000);
@@ -137,7 +137,7 @@ static void F25_a_holder_is_told_when_it_asks(void **state) {
 }
 
 /* Nobody can have taken the lock of the old file meanwhile, so the hold was valid until now. */
-static void F25_a_release_before_the_next_renewal_is_one(void **state) {
+static void F25_a_release_before_the_next_renewal_succeeds(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *fresh = actor_new(p, NULL);
     TAKES(holder, .lease_ms = 60000);
@@ -156,7 +156,7 @@ static void remove_directory(const test_dir *p) {
     assert_int_equal(access(p->directory, F_OK), -1);
 }
 
-static void F25_a_directory_that_is_gone_is_said_to_be(void **state) {
+static void F25_a_directory_that_is_gone_is_reported(void **state) {
     test_dir *p = *state;
     actor *idle = actor_new(p, NULL), *fresh = actor_new(p, NULL), *holder = actor_new(p, NULL);
     TAKES(idle);
@@ -167,9 +167,9 @@ static void F25_a_directory_that_is_gone_is_said_to_be(void **state) {
     remove_directory(p);
     actor *both[] = {idle, fresh};
     for (int i = 0; i < 2; i++) {
-        check_says(IS(HF_REFUSED, TRIES(both[i], 0)).detail, p->directory);
-        check_says(IS(HF_REFUSED, TRIES(both[i], .wait_ms = SOON_MS)).detail,
-                   "open the store again");
+        check_detail(IS(HF_REFUSED, TRIES(both[i], 0)).detail, p->directory);
+        check_detail(IS(HF_REFUSED, TRIES(both[i], .wait_ms = SOON_MS)).detail,
+                     "open the store again");
         IS(HF_OK, DO(both[i], do_inspect)); /* a missing lock has no holder */
     }
     actor_lost(holder);
@@ -189,7 +189,7 @@ static void F25_a_directory_that_is_gone_ends_the_waits(void **state) {
 }
 
 /* Another directory has the name now. Holds in the old one no longer exclude anybody. */
-static void F25_a_holder_in_a_directory_that_was_replaced_is_told(void **state) {
+static void F25_a_holder_in_a_replaced_directory_is_notified(void **state) {
     test_dir *p = *state;
     char moved[PATH_SIZE];
     actor *holder = actor_new(p, NULL), *idle = actor_new(p, NULL);
@@ -199,9 +199,9 @@ static void F25_a_holder_in_a_directory_that_was_replaced_is_told(void **state) 
     snprintf(moved, sizeof moved, "%s-moved", p->directory);
     assert_int_equal(rename(p->directory, moved), 0);
     TAKES(actor_new(p, NULL));
-    actor_result told = DO(holder, do_until), tried = TRIES(idle, 0);
+    actor_result noticed = DO(holder, do_until), tried = TRIES(idle, 0);
     remove_tree(moved);
-    assert_int_equal(told.lost, 1);
+    assert_int_equal(noticed.lost, 1);
     IS(HF_REFUSED, tried);
 }
 
@@ -209,12 +209,12 @@ static const struct CMUnitTest tests[] = {
     FILE_TEST(F25_an_idle_client_takes_the_file_that_has_the_name),
     FILE_TEST(F25_a_file_that_comes_back_is_the_lock_again),
     FILE_TEST(F25_waiters_move_on_to_the_file_that_has_the_name),
-    FILE_TEST(F25_a_holder_is_told_at_its_next_renewal),
-    FILE_TEST(F25_a_holder_is_told_when_it_asks),
-    FILE_TEST(F25_a_release_before_the_next_renewal_is_one),
-    FILE_TEST(F25_a_directory_that_is_gone_is_said_to_be),
+    FILE_TEST(F25_a_holder_is_notified_at_its_next_renewal),
+    FILE_TEST(F25_a_holder_is_notified_when_it_extends),
+    FILE_TEST(F25_a_release_before_the_next_renewal_succeeds),
+    FILE_TEST(F25_a_directory_that_is_gone_is_reported),
     FILE_TEST(F25_a_directory_that_is_gone_ends_the_waits),
-    FILE_TEST(F25_a_holder_in_a_directory_that_was_replaced_is_told),
+    FILE_TEST(F25_a_holder_in_a_replaced_directory_is_notified),
 };
 
 FILE_MAIN(tests)

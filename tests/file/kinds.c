@@ -103,7 +103,7 @@ static void writer_reads(test_dir *p, int64_t *began) {
     GETS(reader);
 }
 
-static void B13_who_leaves_the_room_or_its_line_tells_the_next(void **state) {
+static void B13_leaving_the_kinds_table_or_its_queue_notifies_the_next(void **state) {
     check_notified(*state, reader_leaves);
     check_notified(*state, waiting_writer_leaves);
     check_notified(*state, writer_reads);
@@ -156,7 +156,7 @@ static void waiting_writer_dies(test_dir *p, int64_t *began) {
     assert_true(actor_holds(reader));
 }
 
-static void F46_a_writer_killed_in_line_holds_no_reader_back(void **state) {
+static void F46_a_queued_writer_that_is_killed_delays_no_reader(void **state) {
     check_notified(*state, waiting_writer_dies);
 }
 
@@ -171,7 +171,7 @@ static void upgrader_dies(test_dir *p, int64_t *began) {
     assert_true(actor_holds(reader));
 }
 
-static void F46_an_upgrader_killed_as_it_waits_is_out_of_the_line_and_of_the_room(void **state) {
+static void F46_an_upgrader_killed_in_its_wait_leaves_the_queue_and_the_kinds_table(void **state) {
     check_notified(*state, upgrader_dies);
 }
 
@@ -213,7 +213,7 @@ static void one_of_permits_dies(test_dir *p, int64_t *began) {
     assert_int_equal(got.token, 4);
 }
 
-static void F46_permits_of_one_that_is_killed_come_back_at_once(void **state) {
+static void F46_permits_of_a_killed_holder_come_back_at_once(void **state) {
     check_notified(*state, one_of_permits_dies);
 }
 
@@ -232,7 +232,7 @@ static void other_of_permits_dies(test_dir *p, int64_t *began) {
     GETS(second);
 }
 
-static void F46_who_becomes_the_first_in_line_is_told_of_deaths_inside(void **state) {
+static void F46_the_new_first_waiter_is_notified_when_holders_die(void **state) {
     check_notified(*state, other_of_permits_dies);
 }
 
@@ -342,11 +342,11 @@ static void check_deaths(test_dir *p, const hf_options *first, bool alone, actor
     assert_in_range(n, 4, STEPS_MAX - 1);
 }
 
-static void F46_killed_at_any_step_of_asking(void **state) {
+static void F46_killed_at_any_step_of_an_acquire(void **state) {
     check_deaths(*state, NULL, false, do_acquire_doomed);
 }
 
-static void F46_killed_at_any_step_of_releasing(void **state) {
+static void F46_killed_at_any_step_of_a_release(void **state) {
     check_deaths(*state, &(hf_options){READ_}, false, do_release_doomed);
     check_deaths(*state, &(hf_options){WRITE_}, true, do_release_doomed);
 }
@@ -361,7 +361,7 @@ static void F46_killed_at_any_step_of_a_downgrade(void **state) {
 
 /* The process creates the kinds table and is killed. A mutex then finds the lock free
    immediately. */
-static void F46_killed_at_any_step_of_making_the_room(void **state) {
+static void F46_killed_at_any_step_of_creating_the_kinds_table(void **state) {
     test_dir *p = *state;
     actor *other = actor_new(p, NULL);
     bool died = true;
@@ -420,7 +420,7 @@ static bool is_stopped(pid_t pid) {
 
 /* A process is stopped while it has the entry lock. Nobody can read the table, but nobody loses a
    hold. Everything continues when it does. */
-static void F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold(void **state) {
+static void F03_a_process_stopped_with_the_entry_lock_costs_nobody_a_hold(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL), *other = actor_new(p, NULL);
     TAKES(holder, READ_, .lease_ms = 1500);
@@ -429,7 +429,7 @@ static void F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold(void **state
     actor_begin(stopped, &q);
     UNTIL(is_stopped(actor_pid(stopped)));
     assert_true(t_queue_holder(lock_path(p, LOCK)) != 0);
-    check_says(IS(HF_UNREACHABLE, TRIES(other, READ_)).detail, "stopped");
+    check_detail(IS(HF_UNREACHABLE, TRIES(other, READ_)).detail, "stopped");
     t_sleep_ms(2000); /* longer than a lease */
     assert_true(actor_holds(holder));
     actor_signal(stopped, SIGCONT);
@@ -440,7 +440,7 @@ static void F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold(void **state
 
 /* The first process has not yet recorded in the file that there is a kinds table. It must not be
    taken for a mutex. */
-static void F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder(void **state) {
+static void F03_a_process_stopped_while_it_creates_the_kinds_table_is_no_holder(void **state) {
     test_dir *p = *state;
     actor *stopped = actor_new(p, NULL), *other = actor_new(p, NULL);
     actor_request q = {.action = do_acquire_doomed, .name = LOCK, .token = SIGSTOP, .number = 2};
@@ -448,7 +448,7 @@ static void F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder(void **sta
     actor_begin(stopped, &q);
     UNTIL(is_stopped(actor_pid(stopped)));
     assert_true(t_queue_holder(lock_path(p, LOCK)) != 0);
-    check_says(IS(HF_UNREACHABLE, TRIES(other, READ_)).detail, "stopped");
+    check_detail(IS(HF_UNREACHABLE, TRIES(other, READ_)).detail, "stopped");
     IS(HF_UNREACHABLE, TRIES(other, 0));
     actor_signal(stopped, SIGCONT);
     IS(HF_OK, actor_end(stopped));
@@ -457,7 +457,7 @@ static void F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder(void **sta
 
 /* A reader of the table is stopped before each of its steps, while a slot passes from one holder to
    another. That must not count as damage. */
-static void F28_a_slot_that_changes_hands_while_one_looks_is_not_damaged(void **state) {
+static void F28_a_slot_that_changes_hands_during_an_inspection_is_not_damaged(void **state) {
     test_dir *p = *state;
     bool stopped = true;
     int n = 0;
@@ -508,7 +508,7 @@ static void F28_a_slot_that_is_being_taken_or_left_is_not_damaged(void **state) 
 }
 
 /* As in a queue of mutexes: the others pass it, and it is served when it continues. */
-static void B08_a_stopped_first_waiter_of_the_room_is_passed_and_served_later(void **state) {
+static void B08_a_stopped_first_waiter_of_the_kinds_table_is_passed_and_served_later(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(holder, READ_);
@@ -524,7 +524,7 @@ static void B08_a_stopped_first_waiter_of_the_room_is_passed_and_served_later(vo
 }
 
 /* Waiting is driven by events: a long wait checks now and then, and no more. */
-static void B13_waiting_in_the_room_asks_seldom(void **state) {
+static void B13_waiting_for_the_kinds_table_rarely_polls(void **state) {
     test_dir *p = *state;
     TAKES(actor_new(p, NULL), READ_);
     for (uint32_t kind = HF_MUTEX; kind <= HF_WRITE; kind += HF_WRITE) {
@@ -566,13 +566,13 @@ static void B16_a_mutex_and_readers_are_served_in_order_of_arrival(void **state)
     GETS(last);
 }
 
-/* Each records its turn and leaves. */
+/* Each waiter records its turn and leaves. */
 static struct {
     pthread_mutex_t mutex;
     int64_t turns;
 } said = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static void say_turn(hf_result result, hf_hold *hold, void *arg) {
+static void note_turn(hf_result result, hf_hold *hold, void *arg) {
     if (result != HF_OK) t_fail("the acquire returned %s", hf_result_name(result));
     pthread_mutex_lock(&said.mutex);
     said.turns = said.turns * 10 + (int64_t)(uintptr_t)arg;
@@ -580,9 +580,9 @@ static void say_turn(hf_result result, hf_hold *hold, void *arg) {
     T_HF(HF_OK, hf_release(hold));
 }
 
-static void do_say_turn(actor_state *me, const actor_request *q, actor_result *a) {
+static void do_note_turn(actor_state *me, const actor_request *q, actor_result *a) {
     hf_options o = q->options;
-    a->result = hf_acquire_async(me->client, q->name, &o, say_turn, (void *)(uintptr_t)q->number);
+    a->result = hf_acquire_async(me->client, q->name, &o, note_turn, (void *)(uintptr_t)q->number);
 }
 
 static void do_turns(actor_state *me, const actor_request *q, actor_result *a) {
@@ -592,15 +592,16 @@ static void do_turns(actor_state *me, const actor_request *q, actor_result *a) {
     pthread_mutex_unlock(&said.mutex);
 }
 
-/* They get their tickets through one open file, where they do not see each other. */
-static void B08_those_of_one_client_are_served_in_order_of_arrival(void **state) {
+/* Waiters of one client get their tickets through one open file, where they do not see each
+   other. */
+static void B08_waiters_of_one_client_are_served_in_order_of_arrival(void **state) {
     static const uint32_t kinds[] = {HF_WRITE, HF_MUTEX, HF_UPGRADABLE, HF_WRITE};
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *many = actor_new(p, NULL);
     for (int round = 0; round < 2; round++) {
         TAKES(holder, .kind = round ? HF_READ : HF_MUTEX);
         for (int i = 0; i < 4; i++) {
-            IS(HF_OK, DO(many, do_say_turn, .number = i + 1,
+            IS(HF_OK, DO(many, do_note_turn, .number = i + 1,
                          .options = {.kind = kinds[i], .wait_ms = SOON_MS}));
             UNTIL(t_queue_length(lock_path(p, LOCK)) == i + 1);
         }
@@ -626,7 +627,7 @@ static void mutex_before_reader_dies(test_dir *p, int64_t *began) {
     GETS(reader);
 }
 
-static void F46_a_mutex_and_a_reader_are_told_of_each_other_s_death(void **state) {
+static void F46_a_mutex_and_a_reader_are_notified_of_each_other_s_death(void **state) {
     check_notified(*state, reader_before_mutex_dies);
     check_notified(*state, mutex_before_reader_dies);
 }
@@ -641,7 +642,7 @@ static hf__head head_of(const test_dir *p) {
 
 /* When the last holder of the kinds table has left, a mutex is as cheap as before. Programs that do
    not know the table cannot use a file that has one. */
-static void B16_the_room_is_closed_when_the_last_has_left(void **state) {
+static void B16_the_kinds_table_is_closed_when_the_last_holder_has_left(void **state) {
     test_dir *p = *state;
     actor *a = actor_new(p, NULL);
     TAKES(a);
@@ -656,8 +657,9 @@ static void B16_the_room_is_closed_when_the_last_has_left(void **state) {
     assert_int_equal(t_queue_holder(lock_path(p, LOCK)) != 0, 1);
 }
 
-/* Also if the clock is behind the last token, and with clients that have not seen it. */
-static void B28_tokens_grow_from_the_room_to_the_mutex_and_back(void **state) {
+/* Tokens grow even if the clock is behind the last token, and for clients that have not seen that
+   token. */
+static void B28_tokens_grow_from_the_kinds_table_to_the_mutex_and_back(void **state) {
     test_dir *p = *state;
     uint64_t last = TAKES(actor_new(p, NULL), READ_) + 3600000000; /* an hour ahead */
     actor_kill(p->actors[0]);
@@ -676,7 +678,7 @@ static void B28_tokens_grow_from_the_room_to_the_mutex_and_back(void **state) {
 
 /* ---- B26: breaking --------------------------------------------------------------------------- */
 
-static void B26_one_of_those_inside_is_broken_by_its_token(void **state) {
+static void B26_one_of_several_holders_is_broken_by_its_token(void **state) {
     test_dir *p = *state;
     actor *one = actor_new(p, NULL), *two = actor_new(p, NULL), *breaker = actor_new(p, NULL);
     uint64_t token = TAKES(one, READ_, .lease_ms = 60000);
@@ -691,7 +693,7 @@ static void B26_one_of_those_inside_is_broken_by_its_token(void **state) {
     actor_lost(two);
 }
 
-static void B26_a_stopped_reader_obeys_when_it_goes_on(void **state) {
+static void B26_a_stopped_reader_obeys_when_it_continues(void **state) {
     test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *next = actor_new(p, NULL), *breaker = actor_new(p, NULL);
     actor_request open = {.action = do_open, .options = {.wait_ms = 300}};
@@ -704,7 +706,7 @@ static void B26_a_stopped_reader_obeys_when_it_goes_on(void **state) {
     actor_signal(reader, SIGSTOP);
     actor_result got = IS(HF_UNKNOWN_OUTCOME, DO(breaker, do_break));
     snprintf(pid, sizeof pid, "process %d", (int)actor_pid(reader));
-    check_says(got.detail, pid);
+    check_detail(got.detail, pid);
     assert_false(actor_ended(next));
     actor_signal(reader, SIGCONT);
     GETS(next);
@@ -728,7 +730,7 @@ static void flip_byte(const test_dir *p, int64_t at) {
 }
 
 /* No changed byte of an active slot lets a writer in. */
-static void F28_no_byte_of_a_slot_that_is_changed_lets_a_writer_in(void **state) {
+static void F28_no_changed_byte_of_a_slot_lets_a_writer_in(void **state) {
     test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
     TAKES(reader, NEVER_LOOKS);
@@ -765,7 +767,7 @@ static void write_at(const test_dir *p, const void *bytes, size_t length, int64_
 }
 
 /* Neither another client nor another owner of a client that holds the lock. */
-static void nobody_gets_in(actor *inside, actor *other, int64_t cut_at) {
+static void check_nobody_gets_in(actor *inside, actor *other, int64_t cut_at) {
     actor_result tried[] = {TRIES(other, WRITE_), TRIES(other, 0),
                             TRIES(inside, WRITE_, .owner = 7), DO(other, do_inspect),
                             DO(other, do_break)};
@@ -794,7 +796,7 @@ static void F28_a_file_cut_short_under_readers_lets_nobody_in(void **state) {
     read_by_two(p, &s);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         assert_int_equal(truncate(lock_path(p, LOCK), lengths[i]), 0);
-        nobody_gets_in(s.second, s.other, lengths[i]);
+        check_nobody_gets_in(s.second, s.other, lengths[i]);
         write_at(p, s.whole, sizeof s.whole, 0);
     }
     IS(HF_BUSY, TRIES(s.other, WRITE_));
@@ -812,9 +814,9 @@ static void F28_a_slot_overwritten_with_zeros_is_not_an_empty_one(void **state) 
     for (int i = 0; i < 2; i++) {
         int64_t slot = SLOTS_AT + (int64_t)i * SLOT_SIZE;
         write_at(p, zeros, sizeof(uint64_t), slot + (int64_t)offsetof(hf__slot, acquire_id));
-        nobody_gets_in(s.second, s.other, slot);
+        check_nobody_gets_in(s.second, s.other, slot);
         write_at(p, zeros, sizeof zeros, slot);
-        nobody_gets_in(s.second, s.other, slot);
+        check_nobody_gets_in(s.second, s.other, slot);
         write_at(p, s.whole, sizeof s.whole, 0);
     }
     IS(HF_BUSY, TRIES(s.other, WRITE_));
@@ -829,7 +831,7 @@ static hf__kinds_head kinds_head_of(const test_dir *p) {
     return kinds;
 }
 
-static void F28_a_room_s_head_overwritten_with_zeros_lets_no_mutex_in(void **state) {
+static void F28_a_kinds_table_head_overwritten_with_zeros_lets_no_mutex_in(void **state) {
     static const char zeros[sizeof(hf__kinds_head)];
     test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
@@ -844,7 +846,7 @@ static void F28_a_room_s_head_overwritten_with_zeros_lets_no_mutex_in(void **sta
 }
 
 /* The head does not contain the token, and the clock was set back since. */
-static void B28_tokens_grow_beyond_those_inside(void **state) {
+static void B28_tokens_grow_beyond_those_of_present_holders(void **state) {
     static const char zeros[sizeof(hf__kinds_head)];
     test_dir *p = *state;
     hf__slot slot;
@@ -859,7 +861,7 @@ static void B28_tokens_grow_beyond_those_inside(void **state) {
     assert_true(TAKES(other, READ_) > ahead);
 }
 
-static void F28_a_file_cut_to_nothing_is_new_when_the_last_has_left(void **state) {
+static void F28_a_file_cut_to_nothing_is_new_when_the_last_holder_has_left(void **state) {
     test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
     TAKES(reader, NEVER_LOOKS);
@@ -869,7 +871,7 @@ static void F28_a_file_cut_to_nothing_is_new_when_the_last_has_left(void **state
     TAKES(other, WRITE_);
 }
 
-static void F25_readers_of_a_file_cut_to_nothing_are_told(void **state) {
+static void F25_readers_of_a_file_cut_to_nothing_are_notified(void **state) {
     test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
     TAKES(reader, READ_, .lease_ms = t_patience(300));
@@ -880,7 +882,7 @@ static void F25_readers_of_a_file_cut_to_nothing_are_told(void **state) {
     T_WAIT_UNTIL(TRIES(other, WRITE_).result == HF_OK, 10000);
 }
 
-static void F25_a_reader_whose_slot_is_damaged_is_told_at_its_next_renewal(void **state) {
+static void F25_a_reader_whose_slot_is_damaged_is_notified_at_its_next_renewal(void **state) {
     test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *waiter = actor_new(p, NULL);
     TAKES(reader, READ_, .lease_ms = t_patience(300));
@@ -894,7 +896,7 @@ static void F25_a_reader_whose_slot_is_damaged_is_told_at_its_next_renewal(void 
 }
 
 /* A slot without a locked range belongs to nobody, whatever it contains. */
-static void F28_slots_of_nobody_are_not_looked_at(void **state) {
+static void F28_slots_without_an_owner_are_ignored(void **state) {
     test_dir *p = *state;
     actor *a = actor_new(p, NULL);
     unsigned char slots[8 * SLOT_SIZE];
@@ -910,7 +912,7 @@ static void F28_slots_of_nobody_are_not_looked_at(void **state) {
     TAKES(a);
 }
 
-static void F28_no_byte_of_the_room_s_head_that_is_changed_lets_a_writer_in(void **state) {
+static void F28_no_changed_byte_of_the_kinds_table_head_lets_a_writer_in(void **state) {
     test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *other = actor_new(p, NULL);
     TAKES(reader, NEVER_LOOKS);
@@ -925,7 +927,7 @@ static void F28_no_byte_of_the_room_s_head_that_is_changed_lets_a_writer_in(void
 
 /* ---- F25: the file is gone ------------------------------------------------------------------- */
 
-static void F25_those_in_the_room_of_a_file_that_is_gone_move_on(void **state) {
+static void F25_holders_and_waiters_of_a_removed_kinds_table_move_on(void **state) {
     test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL), *next = actor_new(p, NULL);
     TAKES(reader, READ_, .lease_ms = t_patience(300));
@@ -968,13 +970,13 @@ static void do_fill(actor_state *me, const actor_request *q, actor_result *a) {
     me->held = 1;
 }
 
-static void F45_when_the_table_is_full_it_is_said(void **state) {
+static void F45_a_full_table_is_reported(void **state) {
     test_dir *p = *state;
     actor *a = actor_new(p, NULL), *other = actor_new(p, NULL);
     TAKES(a, .kind = HF_PERMITS, .capacity = 2 * HF__SLOTS_MAX);
     actor_result got = IS(HF_NOMEM, DO(a, do_fill));
     assert_int_equal(got.number, HF__SLOTS_MAX - 1);
-    check_says(got.detail, "1024");
+    check_detail(got.detail, "1024");
     IS(HF_BUSY, TRIES(other, 0));
     IS(HF_NOMEM, TRIES(other, WAIT));
     actor_kill(a);
@@ -982,47 +984,47 @@ static void F45_when_the_table_is_full_it_is_said(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    FILE_TEST(B13_who_leaves_the_room_or_its_line_tells_the_next),
+    FILE_TEST(B13_leaving_the_kinds_table_or_its_queue_notifies_the_next),
     FILE_TEST(F46_killed_readers_let_the_writer_in_with_the_last_of_them),
     FILE_TEST(F46_a_killed_writer_lets_all_readers_in_together),
-    FILE_TEST(F46_a_writer_killed_in_line_holds_no_reader_back),
-    FILE_TEST(F46_an_upgrader_killed_as_it_waits_is_out_of_the_line_and_of_the_room),
+    FILE_TEST(F46_a_queued_writer_that_is_killed_delays_no_reader),
+    FILE_TEST(F46_an_upgrader_killed_in_its_wait_leaves_the_queue_and_the_kinds_table),
     FILE_TEST(F46_an_upgraded_reader_that_is_killed_frees_all),
     FILE_TEST(F46_an_upgrade_is_done_when_the_last_reader_is_killed),
-    FILE_TEST(F46_permits_of_one_that_is_killed_come_back_at_once),
-    FILE_TEST(F46_who_becomes_the_first_in_line_is_told_of_deaths_inside),
-    FILE_TEST(F46_killed_at_any_step_of_asking),
-    FILE_TEST(F46_killed_at_any_step_of_releasing),
+    FILE_TEST(F46_permits_of_a_killed_holder_come_back_at_once),
+    FILE_TEST(F46_the_new_first_waiter_is_notified_when_holders_die),
+    FILE_TEST(F46_killed_at_any_step_of_an_acquire),
+    FILE_TEST(F46_killed_at_any_step_of_a_release),
     FILE_TEST(F46_killed_at_any_step_of_an_upgrade),
     FILE_TEST(F46_killed_at_any_step_of_a_downgrade),
-    FILE_TEST(F46_killed_at_any_step_of_making_the_room),
+    FILE_TEST(F46_killed_at_any_step_of_creating_the_kinds_table),
     FILE_TEST(F14_an_upgrade_that_cannot_be_written_leaves_the_hold_as_it_was),
-    FILE_TEST(F28_a_slot_that_changes_hands_while_one_looks_is_not_damaged),
+    FILE_TEST(F28_a_slot_that_changes_hands_during_an_inspection_is_not_damaged),
     FILE_TEST(F28_a_slot_that_is_being_taken_or_left_is_not_damaged),
-    FILE_TEST(F03_one_that_is_stopped_at_the_door_costs_nobody_a_hold),
-    FILE_TEST(F03_one_that_is_stopped_as_it_makes_the_room_is_no_holder),
-    FILE_TEST(B08_a_stopped_first_waiter_of_the_room_is_passed_and_served_later),
-    FILE_TEST(B13_waiting_in_the_room_asks_seldom),
+    FILE_TEST(F03_a_process_stopped_with_the_entry_lock_costs_nobody_a_hold),
+    FILE_TEST(F03_a_process_stopped_while_it_creates_the_kinds_table_is_no_holder),
+    FILE_TEST(B08_a_stopped_first_waiter_of_the_kinds_table_is_passed_and_served_later),
+    FILE_TEST(B13_waiting_for_the_kinds_table_rarely_polls),
     FILE_TEST(B16_a_mutex_and_readers_are_served_in_order_of_arrival),
-    FILE_TEST(B08_those_of_one_client_are_served_in_order_of_arrival),
-    FILE_TEST(F46_a_mutex_and_a_reader_are_told_of_each_other_s_death),
-    FILE_TEST(B16_the_room_is_closed_when_the_last_has_left),
-    FILE_TEST(B28_tokens_grow_from_the_room_to_the_mutex_and_back),
-    FILE_TEST(B26_one_of_those_inside_is_broken_by_its_token),
-    FILE_TEST(B26_a_stopped_reader_obeys_when_it_goes_on),
-    FILE_TEST(F28_no_byte_of_a_slot_that_is_changed_lets_a_writer_in),
+    FILE_TEST(B08_waiters_of_one_client_are_served_in_order_of_arrival),
+    FILE_TEST(F46_a_mutex_and_a_reader_are_notified_of_each_other_s_death),
+    FILE_TEST(B16_the_kinds_table_is_closed_when_the_last_holder_has_left),
+    FILE_TEST(B28_tokens_grow_from_the_kinds_table_to_the_mutex_and_back),
+    FILE_TEST(B26_one_of_several_holders_is_broken_by_its_token),
+    FILE_TEST(B26_a_stopped_reader_obeys_when_it_continues),
+    FILE_TEST(F28_no_changed_byte_of_a_slot_lets_a_writer_in),
     FILE_TEST(F28_a_file_cut_short_under_readers_lets_nobody_in),
     FILE_TEST(F28_a_slot_overwritten_with_zeros_is_not_an_empty_one),
-    FILE_TEST(F28_a_room_s_head_overwritten_with_zeros_lets_no_mutex_in),
-    FILE_TEST(B28_tokens_grow_beyond_those_inside),
-    FILE_TEST(F28_a_file_cut_to_nothing_is_new_when_the_last_has_left),
-    FILE_TEST(F25_readers_of_a_file_cut_to_nothing_are_told),
-    FILE_TEST(F25_a_reader_whose_slot_is_damaged_is_told_at_its_next_renewal),
-    FILE_TEST(F28_slots_of_nobody_are_not_looked_at),
-    FILE_TEST(F28_no_byte_of_the_room_s_head_that_is_changed_lets_a_writer_in),
-    FILE_TEST(F25_those_in_the_room_of_a_file_that_is_gone_move_on),
+    FILE_TEST(F28_a_kinds_table_head_overwritten_with_zeros_lets_no_mutex_in),
+    FILE_TEST(B28_tokens_grow_beyond_those_of_present_holders),
+    FILE_TEST(F28_a_file_cut_to_nothing_is_new_when_the_last_holder_has_left),
+    FILE_TEST(F25_readers_of_a_file_cut_to_nothing_are_notified),
+    FILE_TEST(F25_a_reader_whose_slot_is_damaged_is_notified_at_its_next_renewal),
+    FILE_TEST(F28_slots_without_an_owner_are_ignored),
+    FILE_TEST(F28_no_changed_byte_of_the_kinds_table_head_lets_a_writer_in),
+    FILE_TEST(F25_holders_and_waiters_of_a_removed_kinds_table_move_on),
     FILE_TEST(F25_a_client_has_nothing_in_two_files_of_a_name),
-    FILE_TEST(F45_when_the_table_is_full_it_is_said),
+    FILE_TEST(F45_a_full_table_is_reported),
 };
 
 FILE_MAIN(tests)

@@ -406,6 +406,6 @@ void actor_lost(actor *a) {
     assert_int_equal(DO(a, do_stats).lost, 1);
 }
 
-void check_says(const char *detail, const char *part) {
+void check_detail(const char *detail, const char *part) {
     if (!strstr(detail, part)) t_fail("\"%s\" does not contain \"%s\"", detail, part);
 }

@@ -168,6 +168,6 @@ bool actor_holds(actor *a);
 void actor_lost(actor *a);
 
 /* The detail is a message a user can act on, and contains `part`. */
-void check_says(const char *detail, const char *part);
+void check_detail(const char *detail, const char *part);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Latches and leader values in a directory of locks: which files are removed and which stay (B30);
- * files that are cut, foreign, or locked by a stopped process (F28); processes that are killed
- * (F46).
+ * Latches and leader values in a directory of locks: which files are removed, and which stay (B30).
+ * Also files that are cut, foreign, or locked by a stopped process (F28), and processes that are
+ * killed (F46).
  */
 #include "kit.h"
 
@@ -53,7 +53,7 @@ static hf_result has_leader(hf_client *client) {
 
 /* ---- B30 ------------------------------------------------------------------------------------- */
 
-static void B30_latches_and_words_go_after_their_time(void **state) {
+static void B30_latches_and_leader_values_are_removed_after_their_time(void **state) {
     test_dir *p = *state;
     hf_client *client = open_here(p);
     T_HF(HF_OK, hf_latch_set(client, LOCK, 2));
@@ -73,7 +73,7 @@ static void B30_latches_and_words_go_after_their_time(void **state) {
 }
 
 /* A leader of many days keeps its value. A latch that has a waiter is in use. */
-static void B30_what_is_in_use_stays(void **state) {
+static void B30_files_in_use_stay(void **state) {
     test_dir *p = *state;
     hf_client *client = open_here(p);
     T_HF(HF_OK, hf_latch_set(client, LOCK, 2));
@@ -109,7 +109,7 @@ static void B30_files_of_others_stay(void **state) {
 
 /* ---- F28 ------------------------------------------------------------------------------------- */
 
-static void F28_what_is_no_latch_is_refused_and_left_alone(void **state) {
+static void F28_a_file_that_is_not_a_latch_is_refused_and_left_unchanged(void **state) {
     test_dir *p = *state;
     struct stat st;
     hf_client *client = open_here(p);
@@ -125,7 +125,7 @@ static void F28_what_is_no_latch_is_refused_and_left_alone(void **state) {
 
 /* Cut by a crash of the machine. A damaged latch must not be taken for another one, but a leader
    may write its value again. */
-static void F28_a_file_cut_to_any_length_is_not_believed(void **state) {
+static void F28_a_file_cut_to_any_length_is_not_trusted(void **state) {
     test_dir *p = *state;
     struct stat st;
     hf_client *client = open_here(p);
@@ -157,7 +157,7 @@ static void F28_the_latch_of_another_name_is_refused(void **state) {
 
 /* Another process was stopped in the middle of a write. The call has a deadline, and nothing blocks
    forever. */
-static void F03_a_latch_that_another_keeps_locked_is_told(void **state) {
+static void F03_a_latch_that_another_keeps_locked_is_reported(void **state) {
     test_dir *p = *state;
     hf_client *client = NULL;
     T_HF(HF_OK, hf_open(p->url,
@@ -229,13 +229,13 @@ static void F46_kills_while_counting_lose_nothing(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    FILE_TEST(B30_latches_and_words_go_after_their_time),
-    FILE_TEST(B30_what_is_in_use_stays),
+    FILE_TEST(B30_latches_and_leader_values_are_removed_after_their_time),
+    FILE_TEST(B30_files_in_use_stay),
     FILE_TEST(B30_files_of_others_stay),
-    FILE_TEST(F28_what_is_no_latch_is_refused_and_left_alone),
-    FILE_TEST(F28_a_file_cut_to_any_length_is_not_believed),
+    FILE_TEST(F28_a_file_that_is_not_a_latch_is_refused_and_left_unchanged),
+    FILE_TEST(F28_a_file_cut_to_any_length_is_not_trusted),
     FILE_TEST(F28_the_latch_of_another_name_is_refused),
-    FILE_TEST(F03_a_latch_that_another_keeps_locked_is_told),
+    FILE_TEST(F03_a_latch_that_another_keeps_locked_is_reported),
     FILE_TEST(F46_kills_while_counting_lose_nothing),
 };
 

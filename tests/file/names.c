@@ -94,7 +94,7 @@ static void F50_a_name_that_is_too_long_or_empty_is_refused(void **state) {
 /* ---- Prefixes -------------------------------------------------------------------------------- */
 
 /* Prefix and name are never mixed up, wherever the boundary is. */
-static void B21_prefix_and_name_are_told_apart(void **state) {
+static void B21_prefix_and_name_are_distinguished(void **state) {
     static const char *const pairs[][2] = {
         {"a.b", "c"},    {"a", "b.c"},    {"a.b.c", "d"},  {"a", "b.c.d"}, {"a.", "b"},
         {"a", ".b"},     {"a%2525", "b"}, {"a%252E", "b"}, {"A", "b.c"},   {"a%2Fb", "c"},
@@ -173,7 +173,7 @@ static const struct CMUnitTest tests[] = {
     FILE_TEST(F50_every_byte_makes_a_name),
     FILE_TEST(F50_long_names_are_distinct_locks),
     FILE_TEST(F50_a_name_that_is_too_long_or_empty_is_refused),
-    FILE_TEST(B21_prefix_and_name_are_told_apart),
+    FILE_TEST(B21_prefix_and_name_are_distinguished),
     FILE_TEST(F50_no_two_keys_have_one_file),
     FILE_TEST(F50_a_files_name_is_never_too_long),
 };

@@ -142,7 +142,7 @@ static void wait_and_release(void *arg) {
 }
 
 /* The other client holds the lock and does not release it. */
-static void wait_in_vain(void *arg) {
+static void wait_until_timeout(void *arg) {
     oom_trial *t = arg;
     hf_hold *hold = NULL;
     hf_client *client = try_open(t);
@@ -153,7 +153,7 @@ static void wait_in_vain(void *arg) {
         hf_options options = {.wait_ms = 5, .kind = t->ours};
         hf_result r = hf_acquire(client, LOCK, &options, &hold);
         T_CHECK(r != HF_OK && !hold);
-        if (r != HF_TIMEOUT) (void)went_well(r, "a wait in vain");
+        if (r != HF_TIMEOUT) (void)went_well(r, "a wait for a held lock");
         T_CHECK(t_queue_length(t->lock) == 0);
         t_exempt_begin();
         FREES(t->other);
@@ -163,7 +163,7 @@ static void wait_in_vain(void *arg) {
 }
 
 /* A break that returns HF_OK has ended the hold. */
-static void look_and_break(void *arg) {
+static void inspect_and_break(void *arg) {
     oom_trial *t = arg;
     hf_info *info = NULL;
     hf_client *client = try_open(t);
@@ -317,9 +317,11 @@ static void F14_a_call_that_fails_once_in_an_upgrade_loses_nothing(void **state)
     hf_close(client);
 }
 
-static t_inject_fn *const scenarios[] = {
-    open_and_close, acquire_and_release, reenter_and_extend,    wait_and_release, wait_in_vain,
-    look_and_break, close_while_holding, upgrade_and_downgrade, count_a_latch,    try_lead};
+static t_inject_fn *const scenarios[] = {open_and_close,      acquire_and_release,
+                                         reenter_and_extend,  wait_and_release,
+                                         wait_until_timeout,  inspect_and_break,
+                                         close_while_holding, upgrade_and_downgrade,
+                                         count_a_latch,       try_lead};
 
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
@@ -342,8 +344,8 @@ static const uint32_t pairs[][2] = {
 /* Whether a scenario depends on both kinds of the pair. */
 static bool depends_on_kinds(t_inject_fn *scenario, size_t pair) {
     if (scenario == open_and_close || scenario == upgrade_and_downgrade) return pair == 0;
-    if (scenario == wait_and_release || scenario == wait_in_vain) return true;
-    return scenario == look_and_break ? pair % 2 == 0 : pair < 2;
+    if (scenario == wait_and_release || scenario == wait_until_timeout) return true;
+    return scenario == inspect_and_break ? pair % 2 == 0 : pair < 2;
 }
 
 static void run_scenario(test_dir *p, each_fn *each, t_inject_fn *scenario) {
@@ -397,15 +399,15 @@ static void F45_files_while_acquiring(void **state) {
 
 static void F45_files_while_waiting(void **state) {
     run_scenario(*state, t_files_each, wait_and_release);
-    run_scenario(*state, t_files_each, wait_in_vain);
+    run_scenario(*state, t_files_each, wait_until_timeout);
 }
 
 static void F45_files_while_upgrading(void **state) {
     run_scenario(*state, t_files_each, upgrade_and_downgrade);
 }
 
-static void F45_files_while_looking_and_breaking(void **state) {
-    run_scenario(*state, t_files_each, look_and_break);
+static void F45_files_while_inspecting_and_breaking(void **state) {
+    run_scenario(*state, t_files_each, inspect_and_break);
 }
 
 static void F45_files_while_counting_and_leading(void **state) {
@@ -426,7 +428,7 @@ static const struct CMUnitTest tests[] = {
     TEST(F45_files_while_acquiring),
     TEST(F45_files_while_waiting),
     TEST(F45_files_while_upgrading),
-    TEST(F45_files_while_looking_and_breaking),
+    TEST(F45_files_while_inspecting_and_breaking),
     TEST(F45_files_while_counting_and_leading),
     TEST(F45_files_while_renewing),
     TEST(F14_a_call_that_fails_once_in_a_renewal_loses_nothing),

@@ -18,7 +18,7 @@
 
 /* ---- Children of actors ---------------------------------------------------------------------- */
 
-/* They survive the actor, become children of the test, and end with it. */
+/* Bystanders survive the actor, become children of the test, and end with the test. */
 static pid_t fork_bystander(void) {
     int ready[2];
     char byte = 0;
@@ -72,7 +72,7 @@ static void do_fork(actor_state *me, const actor_request *q, actor_result *a) {
     a->number = fork_bystander();
 }
 
-static void F42_a_child_that_lives_on_keeps_no_lock_of_its_parent(void **state) {
+static void F42_a_surviving_child_keeps_no_lock_of_its_parent(void **state) {
     test_dir *p = *state;
     adopt_children();
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
@@ -86,7 +86,7 @@ static void F42_a_child_that_lives_on_keeps_no_lock_of_its_parent(void **state) 
     end_bystander(child);
 }
 
-static void F42_a_child_that_lives_on_is_not_in_the_room(void **state) {
+static void F42_a_surviving_child_is_not_in_the_kinds_table(void **state) {
     test_dir *p = *state;
     adopt_children();
     actor *reader = actor_new(p, NULL), *next = actor_new(p, NULL);
@@ -101,7 +101,7 @@ static void F42_a_child_that_lives_on_is_not_in_the_room(void **state) {
 }
 
 /* A waiter behind the parent is notified of its death although a child lives. */
-static void F42_a_child_that_lives_on_does_not_hide_the_death_of_its_parent(void **state) {
+static void F42_a_surviving_child_does_not_hide_the_death_of_its_parent(void **state) {
     test_dir *p = *state;
     int64_t best = INT64_MAX;
     adopt_children();
@@ -135,7 +135,7 @@ static void do_wait_and_fork(actor_state *me, const actor_request *q, actor_resu
     a->number = fork_bystander();
 }
 
-static void F42_a_child_that_lives_on_keeps_no_place_in_line(void **state) {
+static void F42_a_surviving_child_keeps_no_queue_position(void **state) {
     test_dir *p = *state;
     adopt_children();
     actor *holder = actor_new(p, NULL), *dying = actor_new(p, NULL), *last = actor_new(p, NULL);
@@ -151,7 +151,7 @@ static void F42_a_child_that_lives_on_keeps_no_place_in_line(void **state) {
 }
 
 /* A release in the parent works although a child was forked meanwhile. */
-static void F42_the_parent_of_a_child_releases_as_ever(void **state) {
+static void F42_the_parent_of_a_child_releases_as_usual(void **state) {
     test_dir *p = *state;
     adopt_children();
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
@@ -386,19 +386,19 @@ static void F43_waking_a_client_that_has_just_died_raises_no_signal(void **state
     struct stat st;
     int fifo;
     TAKES(holder);
-    int stands = play_waiter(p, &fifo);
+    int ticket_fd = play_waiter(p, &fifo);
     FREES(holder);
     assert_true(read(fifo, message, sizeof message) == (ssize_t)sizeof message);
     assert_int_equal(stat(lock_path(p, LOCK), &st), 0);
     assert_true(message[0] == st.st_ino && !message[1]);
-    close(stands);
+    close(ticket_fd);
     close(fifo);
 
     TAKES(holder);
-    stands = play_waiter(p, &fifo);
+    ticket_fd = play_waiter(p, &fifo);
     close(fifo); /* dead, except for its queue ticket */
     FREES(holder);
-    close(stands);
+    close(ticket_fd);
     TAKES(holder);
 }
 
@@ -407,13 +407,13 @@ static void F43_a_client_that_reads_nothing_blocks_nobody(void **state) {
     actor *holder = actor_new(p, NULL);
     int fifo;
     TAKES(holder);
-    int stands = play_waiter(p, &fifo);
+    int ticket_fd = play_waiter(p, &fifo);
     int fill = open(peer_fifo(p), O_RDWR | O_NONBLOCK | O_CLOEXEC);
     char page[4096] = {0};
     while (write(fill, page, sizeof page) > 0) {
     }
     FREES(holder);
-    close(stands);
+    close(ticket_fd);
     TAKES(holder);
     close(fill);
     close(fifo);
@@ -449,11 +449,11 @@ static void F40_nonsense_in_a_fifo_harms_nobody(void **state) {
 }
 
 static const struct CMUnitTest tests[] = {
-    FILE_TEST(F42_a_child_that_lives_on_keeps_no_lock_of_its_parent),
-    FILE_TEST(F42_a_child_that_lives_on_is_not_in_the_room),
-    FILE_TEST(F42_a_child_that_lives_on_does_not_hide_the_death_of_its_parent),
-    FILE_TEST(F42_a_child_that_lives_on_keeps_no_place_in_line),
-    FILE_TEST(F42_the_parent_of_a_child_releases_as_ever),
+    FILE_TEST(F42_a_surviving_child_keeps_no_lock_of_its_parent),
+    FILE_TEST(F42_a_surviving_child_is_not_in_the_kinds_table),
+    FILE_TEST(F42_a_surviving_child_does_not_hide_the_death_of_its_parent),
+    FILE_TEST(F42_a_surviving_child_keeps_no_queue_position),
+    FILE_TEST(F42_the_parent_of_a_child_releases_as_usual),
     FILE_TEST(F42_a_child_forked_while_files_are_opened_keeps_no_lock),
     FILE_TEST(F42_a_child_forked_in_a_sweep_keeps_no_lock),
     FILE_TEST(F42_a_child_keeps_the_descriptors_of_the_program),

@@ -151,7 +151,7 @@ static void F46_killed_waiters_leave_the_order_of_the_others(void **state) {
 
 /* The waiter behind the dead one is now behind the holder, and is notified of the holder's death
    too. */
-static void F46_the_first_in_line_and_then_the_holder_die(void **state) {
+static void F46_the_first_waiter_and_then_the_holder_die(void **state) {
     test_dir *p = *state;
     actor *last = actor_new(p, NULL);
     int64_t best = -1;
@@ -172,7 +172,7 @@ static void F46_the_first_in_line_and_then_the_holder_die(void **state) {
 
 /* The same if the first waiter leaves alive: the next one learns which process is now ahead of
    it. */
-static void F46_the_first_in_line_leaves_and_then_the_holder_dies(void **state) {
+static void F46_the_first_waiter_leaves_and_then_the_holder_dies(void **state) {
     test_dir *p = *state;
     actor *last = actor_new(p, NULL), *first = actor_new(p, NULL);
     int64_t best = -1;
@@ -194,7 +194,7 @@ static void F46_the_first_in_line_leaves_and_then_the_holder_dies(void **state) 
 
 /* The kernel frees the locks of a dead process in some order. A holder may have lost its life lock
    but not its hold. Waiters then check repeatedly, for a short time. */
-static void F46_a_holder_that_is_not_quite_dead_is_looked_after(void **state) {
+static void F46_a_holder_that_is_not_quite_dead_is_checked_again(void **state) {
     test_dir *p = *state;
     actor *next = actor_new(p, NULL);
     int64_t took[ROUNDS];
@@ -216,7 +216,7 @@ static void F46_a_holder_that_is_not_quite_dead_is_looked_after(void **state) {
 /* ---- Waiters without notifications ----------------------------------------------------------- */
 
 /* If somebody removed the FIFOs, waiters are slower, but neither stuck nor busy. */
-static void B08_without_its_fifos_a_line_still_moves(void **state) {
+static void B08_without_its_fifos_a_queue_still_advances(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *first = actor_new(p, NULL), *last = actor_new(p, NULL);
     TAKES(holder);
@@ -245,50 +245,50 @@ static void B08_without_fifos_a_waiter_does_not_spin(void **state) {
 /* ---- Nobody passes the queue ----------------------------------------------------------------- */
 
 /* A queued waiter does nothing. The lock still does not go to later clients. */
-static void B08_a_try_does_not_go_past_who_waits(void **state) {
+static void B08_a_try_does_not_pass_a_waiter(void **state) {
     test_dir *p = *state;
     actor *late = actor_new(p, NULL);
     TAKES(late);
     FREES(late);
-    int stands = t_queue_join(lock_path(p, LOCK), 0, 0xabcd);
+    int ticket_fd = t_queue_join(lock_path(p, LOCK), 0, 0xabcd);
     assert_int_equal(t_queue_holder(lock_path(p, LOCK)), 0);
     IS(HF_BUSY, TRIES(late, 0));
     IS(HF_TIMEOUT, TRIES(late, .wait_ms = 100));
     assert_int_equal(t_queue_length(lock_path(p, LOCK)), 1); /* it left the queue */
-    close(stands);
+    close(ticket_fd);
     TAKES(late);
 }
 
 /* A new waiter is behind the last one, wherever there are gaps in the queue. */
-static void B08_a_new_waiter_stands_behind_all_others(void **state) {
+static void B08_a_new_waiter_queues_behind_all_others(void **state) {
     static const int64_t tickets[] = {0, 3, 4, 11, 500, 1000000};
     enum { COUNT = sizeof tickets / sizeof *tickets };
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *late = actor_new(p, NULL);
     TAKES(holder);
-    int stands[COUNT];
+    int ticket_fd[COUNT];
     for (uint32_t i = 0; i < COUNT; i++)
-        stands[i] = t_queue_join(lock_path(p, LOCK), tickets[i], i + 1);
+        ticket_fd[i] = t_queue_join(lock_path(p, LOCK), tickets[i], i + 1);
     WAITS(late, .wait_ms = SOON_MS);
     for (uint32_t i = 0; i < COUNT; i++)
         assert_int_equal(t_queue_at(lock_path(p, LOCK), (int)i), i + 1);
     FREES(holder);
     for (int i = 0; i < COUNT; i++) {
         assert_false(actor_ended(late));
-        close(stands[i]);
+        close(ticket_fd[i]);
     }
     GETS(late);
 }
 
 /* Ticket numbers are limited, and start again when nobody waits. */
-static void B08_when_tickets_have_run_out_it_is_said(void **state) {
+static void B08_running_out_of_tickets_is_reported(void **state) {
     enum { LAST = (1 << 30) - 2 };
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *late = actor_new(p, NULL);
     TAKES(holder);
-    int stands = t_queue_join(lock_path(p, LOCK), LAST, 0xabcd);
-    check_says(IS(HF_NOMEM, TRIES(late, .wait_ms = SOON_MS)).detail, "wait for");
-    close(stands);
+    int ticket_fd = t_queue_join(lock_path(p, LOCK), LAST, 0xabcd);
+    check_detail(IS(HF_NOMEM, TRIES(late, .wait_ms = SOON_MS)).detail, "wait for");
+    close(ticket_fd);
     WAITS(late, .wait_ms = SOON_MS);
     FREES(holder);
     GETS(late);
@@ -315,7 +315,8 @@ static void B08_a_stopped_first_waiter_is_passed_and_served_later(void **state) 
     assert_true(GETS(stopped) > token);
 }
 
-/* Its wait ends while it is stopped. It returns a timeout when it continues, and delays nobody. */
+/* The wait of a waiter ends while it is stopped. The waiter returns a timeout when it continues,
+   and delays nobody. */
 static void B06_a_wait_that_ends_while_stopped_is_a_timeout(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL);
@@ -331,7 +332,7 @@ static void B06_a_wait_that_ends_while_stopped_is_a_timeout(void **state) {
     TAKES(holder);
 }
 
-static void B08_a_waiter_stopped_for_a_moment_keeps_its_place(void **state) {
+static void B08_a_waiter_stopped_for_a_moment_keeps_its_position(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL), *last = actor_new(p, NULL);
     TAKES(holder);
@@ -347,8 +348,8 @@ static void B08_a_waiter_stopped_for_a_moment_keeps_its_place(void **state) {
 }
 
 /* A stopped holder keeps its lock, because it may continue its work at any time. When it continues,
-   its own lease tells it to stop (F3). */
-static void F03_a_stopped_holder_keeps_its_lock_and_wakes_up_without_it(void **state) {
+   its own lease has ended, and it must stop (F3). */
+static void F03_a_stopped_holder_keeps_its_lock_until_it_continues(void **state) {
     enum { LEASE_MS = 1000 };
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *next = actor_new(p, NULL);
@@ -369,18 +370,18 @@ static const struct CMUnitTest tests[] = {
     FILE_TEST(F46_a_killed_holder_leaves_a_lock_that_can_be_tried),
     FILE_TEST(F46_a_killed_holder_that_had_waited_serves_the_next_at_once),
     FILE_TEST(F46_killed_waiters_leave_the_order_of_the_others),
-    FILE_TEST(F46_the_first_in_line_and_then_the_holder_die),
-    FILE_TEST(F46_the_first_in_line_leaves_and_then_the_holder_dies),
-    FILE_TEST(F46_a_holder_that_is_not_quite_dead_is_looked_after),
-    FILE_TEST(B08_without_its_fifos_a_line_still_moves),
+    FILE_TEST(F46_the_first_waiter_and_then_the_holder_die),
+    FILE_TEST(F46_the_first_waiter_leaves_and_then_the_holder_dies),
+    FILE_TEST(F46_a_holder_that_is_not_quite_dead_is_checked_again),
+    FILE_TEST(B08_without_its_fifos_a_queue_still_advances),
     FILE_TEST(B08_without_fifos_a_waiter_does_not_spin),
-    FILE_TEST(B08_a_try_does_not_go_past_who_waits),
-    FILE_TEST(B08_a_new_waiter_stands_behind_all_others),
-    FILE_TEST(B08_when_tickets_have_run_out_it_is_said),
+    FILE_TEST(B08_a_try_does_not_pass_a_waiter),
+    FILE_TEST(B08_a_new_waiter_queues_behind_all_others),
+    FILE_TEST(B08_running_out_of_tickets_is_reported),
     FILE_TEST(B08_a_stopped_first_waiter_is_passed_and_served_later),
     FILE_TEST(B06_a_wait_that_ends_while_stopped_is_a_timeout),
-    FILE_TEST(B08_a_waiter_stopped_for_a_moment_keeps_its_place),
-    FILE_TEST(F03_a_stopped_holder_keeps_its_lock_and_wakes_up_without_it),
+    FILE_TEST(B08_a_waiter_stopped_for_a_moment_keeps_its_position),
+    FILE_TEST(F03_a_stopped_holder_keeps_its_lock_until_it_continues),
 };
 
 FILE_MAIN(tests)

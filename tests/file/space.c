@@ -72,7 +72,7 @@ static int use_many_names(void *arg) {
     return 0;
 }
 
-static void B30_idle_files_make_room_for_new_names(void **state) {
+static void B30_idle_files_are_removed_for_new_names(void **state) {
     in_a_child(use_many_names, *state);
 }
 
@@ -83,7 +83,7 @@ static int use_many_inodes(void *arg) {
     return 0;
 }
 
-static void B30_idle_files_make_room_where_inodes_run_short(void **state) {
+static void B30_idle_files_are_removed_when_inodes_run_out(void **state) {
     in_a_child(use_many_inodes, *state);
 }
 
@@ -105,7 +105,7 @@ static int lead_and_latch(void *arg) {
 }
 
 /* A latch records work that is left to do, so it is never an idle file. */
-static void B30_latches_stay_when_room_runs_short(void **state) {
+static void B30_latches_stay_when_space_runs_out(void **state) {
     in_a_child(lead_and_latch, *state);
 }
 
@@ -150,7 +150,7 @@ static int fill_directory(void *arg) {
     return 0;
 }
 
-static void B08_many_make_room_at_once_and_no_two_are_let_in(void **state) {
+static void B08_many_clients_that_free_space_at_once_exclude_each_other(void **state) {
     in_a_child(fill_directory, *state);
 }
 
@@ -178,7 +178,7 @@ static int hold_some(void *arg) {
     return 0;
 }
 
-static void B30_what_is_held_stays_when_room_runs_short(void **state) {
+static void B30_held_locks_stay_when_space_runs_out(void **state) {
     in_a_child(hold_some, *state);
 }
 
@@ -193,8 +193,8 @@ static int hold_all(void *arg) {
     }
     T_HF(HF_REFUSED, r);
     assert_true(count > PAGES / 2);
-    check_says(hf_error_detail(), "No space left on device");
-    check_says(hf_error_detail(), "HOLDFAST_URL=file:///");
+    check_detail(hf_error_detail(), "No space left on device");
+    check_detail(hf_error_detail(), "HOLDFAST_URL=file:///");
     for (int i = 0; i < count; i++) assert_true(hf_held(held[i]));
     T_HF(HF_OK, hf_release(held[0]));
     UNTIL(hf_try_lock(client, "another", &hold) == HF_OK);
@@ -204,7 +204,7 @@ static int hold_all(void *arg) {
     return 0;
 }
 
-static void F27_a_full_filesystem_is_told_with_what_to_do(void **state) {
+static void F27_a_full_filesystem_is_reported_with_advice(void **state) {
     in_a_child(hold_all, *state);
 }
 
@@ -236,18 +236,18 @@ static int set_the_clock_back(void *arg) {
     return 0;
 }
 
-static void B28_tokens_grow_when_files_went_and_the_clock_goes_back(void **state) {
+static void B28_tokens_grow_after_files_are_removed_and_the_clock_is_set_back(void **state) {
     in_a_child(set_the_clock_back, *state);
 }
 
 static const struct CMUnitTest tests[] = {
-    FILE_TEST(B30_idle_files_make_room_for_new_names),
-    FILE_TEST(B30_idle_files_make_room_where_inodes_run_short),
-    FILE_TEST(B08_many_make_room_at_once_and_no_two_are_let_in),
-    FILE_TEST(B30_latches_stay_when_room_runs_short),
-    FILE_TEST(B30_what_is_held_stays_when_room_runs_short),
-    FILE_TEST(F27_a_full_filesystem_is_told_with_what_to_do),
-    FILE_TEST(B28_tokens_grow_when_files_went_and_the_clock_goes_back),
+    FILE_TEST(B30_idle_files_are_removed_for_new_names),
+    FILE_TEST(B30_idle_files_are_removed_when_inodes_run_out),
+    FILE_TEST(B08_many_clients_that_free_space_at_once_exclude_each_other),
+    FILE_TEST(B30_latches_stay_when_space_runs_out),
+    FILE_TEST(B30_held_locks_stay_when_space_runs_out),
+    FILE_TEST(F27_a_full_filesystem_is_reported_with_advice),
+    FILE_TEST(B28_tokens_grow_after_files_are_removed_and_the_clock_is_set_back),
 };
 
 FILE_MAIN(tests)

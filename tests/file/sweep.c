@@ -69,7 +69,7 @@ static void make_old(const char *path) {
 
 /* ---- What is removed ------------------------------------------------------------------------- */
 
-static void B30_files_of_idle_locks_go_after_their_time(void **state) {
+static void B30_files_of_idle_locks_are_removed_after_their_time(void **state) {
     test_dir *p = *state;
     for (int i = 0; i < 5; i++) use_lock(p, (const char *[]){"a", "b", "c", "d", "e"}[i]);
     assert_int_equal(files_like(p, "lock."), 5);
@@ -103,7 +103,7 @@ static void B30_a_directory_is_swept_every_quarter_of_the_time(void **state) {
 }
 
 /* The clock was ahead at the last sweep, and is right now. */
-static void F06_a_sweep_in_the_future_keeps_nobody_from_sweeping(void **state) {
+static void F06_a_sweep_in_the_future_does_not_prevent_sweeps(void **state) {
     test_dir *p = *state;
     struct timespec later[2];
     use_lock(p, LOCK);
@@ -118,7 +118,7 @@ static void F06_a_sweep_in_the_future_keeps_nobody_from_sweeping(void **state) {
 
 /* ---- What stays ------------------------------------------------------------------------------ */
 
-static void B30_what_is_held_or_waited_for_stays(void **state) {
+static void B30_files_of_held_or_awaited_locks_stay(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *waiter = actor_new(p, NULL), *last = actor_new(p, NULL);
     use_lock(p, "idle");
@@ -142,21 +142,21 @@ static void B30_what_is_held_or_waited_for_stays(void **state) {
 }
 
 /* A lock with a waiter and no holder is in use too. */
-static void B30_what_is_only_waited_for_stays(void **state) {
+static void B30_the_file_of_a_lock_with_only_a_waiter_stays(void **state) {
     test_dir *p = *state;
     use_lock(p, LOCK);
-    int stands = t_queue_join(lock_path(p, LOCK), 7, 0xabcd);
+    int ticket_fd = t_queue_join(lock_path(p, LOCK), 7, 0xabcd);
     make_old(lock_path(p, LOCK));
     sweep_later(p, "keep=1s", HOUR);
     assert_true(file_exists(lock_path(p, LOCK)));
-    close(stands);
+    close(ticket_fd);
     make_old(lock_path(p, LOCK));
     sweep_later(p, "keep=1s", 2 * HOUR);
     assert_false(file_exists(lock_path(p, LOCK)));
 }
 
 /* Holders in the kinds table do not lock the range of a mutex hold. */
-static void B30_what_is_read_or_waited_for_in_the_room_stays(void **state) {
+static void B30_a_file_with_readers_or_waiters_in_its_kinds_table_stays(void **state) {
     test_dir *p = *state;
     actor *reader = actor_new(p, NULL), *writer = actor_new(p, NULL);
     uint64_t token = TAKES(reader, .kind = HF_READ, .lease_ms = 10 * MINUTE, .flags = HF_NO_RENEW);
@@ -176,7 +176,7 @@ static void B30_what_is_read_or_waited_for_in_the_room_stays(void **state) {
     assert_false(file_exists(lock_path(p, LOCK)));
 }
 
-static void B28_a_file_whose_room_had_a_token_ahead_of_the_clock_stays(void **state) {
+static void B28_a_file_whose_kinds_table_had_a_token_ahead_of_the_clock_stays(void **state) {
     test_dir *p = *state;
     hf__head head;
     use_lock(p, LOCK);
@@ -236,7 +236,7 @@ static void B30_files_of_others_stay(void **state) {
 
 /* ---- FIFOs ----------------------------------------------------------------------------------- */
 
-static void B30_fifos_of_dead_clients_go(void **state) {
+static void B30_fifos_of_dead_clients_are_removed(void **state) {
     test_dir *p = *state;
     actor *alive = actor_new(p, NULL), *holder = actor_new(p, NULL), *waiter = actor_new(p, NULL);
     IS(HF_OK, actor_do(alive, &(actor_request){.action = do_acquire, .name = "other"}));
@@ -253,8 +253,8 @@ static void B30_fifos_of_dead_clients_go(void **state) {
     TAKES(actor_new(p, NULL));
 }
 
-/* Its client may be about to lock it. */
-static void B30_a_newborn_fifo_stays(void **state) {
+/* The client of a new FIFO may be about to lock it. */
+static void B30_a_new_fifo_stays(void **state) {
     test_dir *p = *state;
     int64_t before = t_now_ms();
     assert_int_equal(mkfifo(path_of(p, "life.0000abcd"), 0600), 0);
@@ -264,8 +264,8 @@ static void B30_a_newborn_fifo_stays(void **state) {
     assert_false(file_exists(path_of(p, "life.0000abcd")));
 }
 
-/* Its life file was removed by hand, for example. A sweep removes the rest. */
-static void B30_what_lost_its_sign_of_life_goes(void **state) {
+/* The life file of a client was removed, by hand for example. A sweep removes its other files. */
+static void B30_files_without_a_life_file_are_removed(void **state) {
     test_dir *p = *state;
     use_lock(p, LOCK);
     assert_int_equal(mkfifo(path_of(p, "wake.0000abcd"), 0600), 0);
@@ -367,7 +367,7 @@ static void run_race(const test_dir *p, sweep_race *r) {
     assert_true(atomic_load(&r->visits) >= RACERS);
 }
 
-static void B08_sweeps_let_no_two_in_and_tokens_grow(void **state) {
+static void B08_exclusion_holds_and_tokens_grow_during_sweeps(void **state) {
     sweep_race *r = t_shared_new(sizeof *r);
     run_race(*state, r);
     t_shared_free(r, sizeof *r);
@@ -383,21 +383,21 @@ static void B03_a_free_lock_can_be_tried_while_it_is_swept(void **state) {
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, test_dir_set_up, clock_back)
 
 static const struct CMUnitTest tests[] = {
-    TEST(B08_sweeps_let_no_two_in_and_tokens_grow),
+    TEST(B08_exclusion_holds_and_tokens_grow_during_sweeps),
     TEST(B03_a_free_lock_can_be_tried_while_it_is_swept),
-    TEST(B30_files_of_idle_locks_go_after_their_time),
+    TEST(B30_files_of_idle_locks_are_removed_after_their_time),
     TEST(B30_the_default_is_a_day),
     TEST(B30_a_directory_is_swept_every_quarter_of_the_time),
-    TEST(F06_a_sweep_in_the_future_keeps_nobody_from_sweeping),
-    TEST(B30_what_is_held_or_waited_for_stays),
-    TEST(B30_what_is_only_waited_for_stays),
-    TEST(B30_what_is_read_or_waited_for_in_the_room_stays),
-    TEST(B28_a_file_whose_room_had_a_token_ahead_of_the_clock_stays),
+    TEST(F06_a_sweep_in_the_future_does_not_prevent_sweeps),
+    TEST(B30_files_of_held_or_awaited_locks_stay),
+    TEST(B30_the_file_of_a_lock_with_only_a_waiter_stays),
+    TEST(B30_a_file_with_readers_or_waiters_in_its_kinds_table_stays),
+    TEST(B28_a_file_whose_kinds_table_had_a_token_ahead_of_the_clock_stays),
     TEST(B28_a_file_whose_token_is_ahead_of_the_clock_stays),
     TEST(B30_files_of_others_stay),
-    TEST(B30_fifos_of_dead_clients_go),
-    TEST(B30_a_newborn_fifo_stays),
-    TEST(B30_what_lost_its_sign_of_life_goes),
+    TEST(B30_fifos_of_dead_clients_are_removed),
+    TEST(B30_a_new_fifo_stays),
+    TEST(B30_files_without_a_life_file_are_removed),
     TEST(B30_a_crash_loop_leaves_few_fifos),
 };
 

@@ -12,8 +12,8 @@
  * Another run also reads, writes, upgrades and takes permits. There, spans may overlap if their
  * kinds may.
  *
- * Further runs stop nobody. There, a free lock with waiters must be taken immediately, whoever was
- * killed.
+ * Further runs stop no process. There, a free lock with waiters must be taken immediately, even if
+ * processes are killed.
  *
  * $HOLDFAST_TEST_SEED repeats a run as far as the kernel does. $HOLDFAST_TEST_SECONDS sets its
  * length.
@@ -265,14 +265,15 @@ static void kill_worker(torture *t, worker_slot *c, uint64_t *rand) {
     start_worker(t, c, rand);
 }
 
-static void go_on(worker_slot *c) {
+static void resume_worker(worker_slot *c) {
     t_proc_kill(c->proc, SIGCONT);
     c->stopped_until = 0;
 }
 
 static void wake_up(worker_slot *cells) {
     for (int i = 0; i < WORKERS; i++)
-        if (cells[i].stopped_until && t_now_ms() >= cells[i].stopped_until) go_on(&cells[i]);
+        if (cells[i].stopped_until && t_now_ms() >= cells[i].stopped_until)
+            resume_worker(&cells[i]);
 }
 
 static void torment_worker(torture *t, worker_slot *c, uint64_t *rand) {
@@ -289,7 +290,7 @@ static void torment_worker(torture *t, worker_slot *c, uint64_t *rand) {
 static void end_workers(torture *t, worker_slot *cells) {
     atomic_store(&t->over, 1);
     for (int i = 0; i < WORKERS; i++)
-        if (cells[i].stopped_until) go_on(&cells[i]);
+        if (cells[i].stopped_until) resume_worker(&cells[i]);
     int failed = 0;
     for (int i = 0; i < WORKERS; i++) failed += t_proc_wait(cells[i].proc, STUCK_MS) != 0;
     assert_int_equal(failed, 0);
@@ -424,7 +425,7 @@ static void B16_torture_of_all_kinds(void **state) {
 }
 
 /* The machine may be busy with other work once or twice. */
-static void B20_no_wake_up_is_lost_to_those_who_are_killed(void **state) {
+static void B20_killed_clients_cost_no_wake_up(void **state) {
     torture *t = t_shared_new(sizeof *t);
     t->calm = true;
     run_torture(*state, t, (int64_t)number_from("HOLDFAST_TEST_SECONDS", CALM_SECONDS));
@@ -432,7 +433,7 @@ static void B20_no_wake_up_is_lost_to_those_who_are_killed(void **state) {
     t_shared_free(t, sizeof *t);
 }
 
-static void B20_no_wake_up_of_any_kind_is_lost_to_those_who_are_killed(void **state) {
+static void B20_killed_clients_of_any_kind_cost_no_wake_up(void **state) {
     torture *t = t_shared_new(sizeof *t);
     t->calm = t->kinds = true;
     run_torture(*state, t, (int64_t)number_from("HOLDFAST_TEST_SECONDS", CALM_SECONDS));
@@ -443,8 +444,8 @@ static void B20_no_wake_up_of_any_kind_is_lost_to_those_who_are_killed(void **st
 static const struct CMUnitTest tests[] = {
     FILE_TEST(B08_torture),
     FILE_TEST(B16_torture_of_all_kinds),
-    FILE_TEST(B20_no_wake_up_is_lost_to_those_who_are_killed),
-    FILE_TEST(B20_no_wake_up_of_any_kind_is_lost_to_those_who_are_killed),
+    FILE_TEST(B20_killed_clients_cost_no_wake_up),
+    FILE_TEST(B20_killed_clients_of_any_kind_cost_no_wake_up),
 };
 
 FILE_MAIN(tests)

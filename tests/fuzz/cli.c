@@ -85,7 +85,7 @@ ssize_t __wrap_write(int fd, const void *bytes, size_t length) {
 /* ---- Words ---- */
 
 static void run_subcommand(int argc, char **argv) {
-    subcommand_main *meant = subcommand(argv[0]);
+    subcommand_main *meant = find_subcommand(argv[0]);
     if (!meant) return;
     lines = 0;
     helped = false;

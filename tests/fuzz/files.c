@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file store over arbitrary files: two clients use locks, latches and leaders while the bytes
- * of their files are changed, cut, forged with correct checksums, or the files are replaced by
- * directories and the like.
+ * The file store over arbitrary files: two clients use locks, latches and leaders. Meanwhile their
+ * files are changed, cut, forged with correct checksums, or replaced by directories and the like.
  *
  * Every call ends with HF_OK, or with one line that says what is wrong. Two clients never hold a
  * lock at once, unless the file under it was forged or removed.
@@ -124,7 +123,7 @@ static void forge_file(input *in) {
     close(fd);
 }
 
-static void forge_slate(input *in) {
+static void forge_sidecar(input *in) {
     static const char key[] = "hf\0n";
     hf__sidecar s;
     char *detail = NULL, body[HF__SIDECAR_BODY_MAX] = {0};
@@ -175,14 +174,14 @@ static void check_holds(void) {
     }
 }
 
-static void let_go(file_hold *h) {
+static void release_hold(file_hold *h) {
     if (h->hold) check_result(hf_release(h->hold));
     h->hold = NULL;
 }
 
 static void acquire_lock(input *in, int who, int64_t wait_ms) {
     file_hold *h = &f.holds[input_byte(in) % HOLDS_MAX];
-    let_go(h);
+    release_hold(h);
     *h = (file_hold){.client = who, .kind = input_byte(in) % 5};
     hf_options options = {.wait_ms = wait_ms, .kind = h->kind, .owner = 1 + (uint64_t)who};
     if (h->kind == HF_PERMITS) options.capacity = 2;
@@ -225,7 +224,7 @@ static void use_leader(input *in, int who) {
     hf_leader_info *info = NULL;
     file_hold *h = &f.holds[input_byte(in) % HOLDS_MAX];
     if (input_byte(in) & 1) {
-        let_go(h);
+        release_hold(h);
         *h = (file_hold){.client = who, .kind = HF_MUTEX};
         check_result(hf_campaign(f.client[who], "n", "here", 4, NULL, &h->hold));
     }
@@ -237,7 +236,7 @@ static void use_leader(input *in, int who) {
 
 static void reopen_client(int who) {
     for (int i = 0; i < HOLDS_MAX; i++)
-        if (f.holds[i].hold && f.holds[i].client == who) let_go(&f.holds[i]);
+        if (f.holds[i].hold && f.holds[i].client == who) release_hold(&f.holds[i]);
     hf_close(f.client[who]); /* which also sweeps the directory */
     hf_result r = hf_open(f.url, &(hf_client_options){.flags = HF_NO_THREAD}, &f.client[who]);
     FUZZ_CHECK(r == HF_OK);
@@ -258,7 +257,7 @@ static void change_kind(file_hold *h, uint32_t kind, hf_result r) {
 static void on_hold(input *in, uint8_t letter, int who) {
     file_hold *h = &f.holds[input_byte(in) % HOLDS_MAX];
     if (!h->hold) return;
-    if (letter == 'r') let_go(h);
+    if (letter == 'r') release_hold(h);
     if (letter == 'x') check_result(hf_extend(h->hold, 60000));
     if (letter == 'u') change_kind(h, HF_WRITE, hf_upgrade(h->hold, WAIT_MS));
     if (letter == 'v') change_kind(h, HF_READ, hf_downgrade(h->hold));
@@ -277,7 +276,7 @@ static void do_step(input *in) {
     case 'P': patch_file(in); break;
     case 'T': cut_file(in); break;
     case 'F': forge_file(in); break;
-    case 'B': forge_slate(in); break;
+    case 'B': forge_sidecar(in); break;
     case 'O': replace_file(in); break;
     case 'a': acquire_lock(in, who, 0); break;
     case 'w': acquire_lock(in, who, WAIT_MS); break;
@@ -305,7 +304,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         do_step(&in);
         check_holds();
     }
-    for (int i = 0; i < HOLDS_MAX; i++) let_go(&f.holds[i]);
+    for (int i = 0; i < HOLDS_MAX; i++) release_hold(&f.holds[i]);
     for (int i = 0; i < 2; i++) hf_close(f.client[i]);
     empty_directory();
     return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The Redis store end to end, against a server with arbitrary answers: two clients of the public
- * API, and the server of wire.h at the other end of all their connections. The input changes its
+ * The Redis store end to end, against a server with arbitrary answers. Two clients use the public
+ * API. The server of wire.h is at the other end of all their connections. The input changes its
  * answers.
  *
  * - Every call ends within its time limit, with a result that is allowed for it.
@@ -41,7 +41,7 @@ static void check_result(hf_result r) {
     if (r) FUZZ_CHECK(*hf_error_detail() && !strchr(hf_error_detail(), '\n'));
 }
 
-static bool was_told(int client, uint64_t token) {
+static bool was_sent_to(int client, uint64_t token) {
     char text[24];
     snprintf(text, sizeof text, "%llu", (unsigned long long)token);
     return wire_gave(client, text);
@@ -61,7 +61,7 @@ static void check_holds(void) {
     for (int i = 0; i < HOLDS_MAX; i++) {
         const resp_hold *h = &holds[i];
         if (!h->hold || !hf_held(h->hold)) continue;
-        FUZZ_CHECK(hf_fence(h->hold) && was_told(h->client, hf_fence(h->hold)));
+        FUZZ_CHECK(hf_fence(h->hold) && was_sent_to(h->client, hf_fence(h->hold)));
         FUZZ_CHECK(hf_remaining_ms(h->hold) <= 3600000);
         for (int k = 0; k < i && !wire.lied && !wire.forgetful && !broken; k++)
             if (holds[k].hold) check_pair(h, &holds[k]);

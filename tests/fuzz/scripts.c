@@ -166,7 +166,7 @@ static bool is_replaced(const rm_key *key) {
 
 /* Queue entries of clients that no longer send requests may be removed; the view contains the part
    that is checked. Clients do not rely on notifications of latches and leaders. */
-static bool is_of_line(rm_bytes name) {
+static bool is_queue_key(rm_bytes name) {
     return rm_same(name, rm_text(keys[lines[0]])) || rm_same(name, rm_text(keys[lines[1]])) ||
            rm_same(name, rm_text(keys[NOTES])) || rm_same(name, rm_text(keys[WATCHERS]));
 }
@@ -175,7 +175,7 @@ static bool is_shown(const rm_key *key) {
     rm_bytes name = rm_key_name(key);
     bool there = key->expires_ms == RM_FOREVER || key->expires_ms > NOW_US / 1000;
     return there && !is_fence(name) && !is_open_lock(key) && !is_replaced(key) &&
-           !is_of_line(name) && !rm_same(name, rm_text(keys[WHO]));
+           !is_queue_key(name) && !rm_same(name, rm_text(keys[WHO]));
 }
 
 /* A client's registration must expire too. */
@@ -358,7 +358,7 @@ static bool are_its_keys(const hf__script *s, rm_bytes digits) {
         {"proclaim", "05"},
         {"raise_token", "01"},
         {"renew", "0"},
-        {"hand_over", "0"},
+        {"transfer", "0"},
         {"register_client", "9"},
         {"latch_count_down", "45"},
         {"list", ""},

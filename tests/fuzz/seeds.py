@@ -134,7 +134,7 @@ SCRIPTS = [
     READERS + FENCE + run("break", "0123", NOW - 5000, LATE),
     HELD_Q + QUEUE + run("inspect", "02"), READERS + run("inspect", "02"),
     PERMITS + run("inspect", "02"),
-    HELD + run("hand_over", "0", f"{B}:1", f"{B}:t1", 30000, LATE, f"{A}:5", NOW - 1000000),
+    HELD + run("transfer", "0", f"{B}:1", f"{B}:t1", 30000, LATE, f"{A}:5", NOW - 1000000),
     run("acquire_all", "01236789", f"{B}:t1", 30000, LATE, 0, NOW, f"{B}:8", "m", f"{B}#9", "r"),
     HELD + FENCE
     + run("acquire_all", "01236789", f"{B}:t1", 30000, LATE, 0, NOW, f"{B}:8", "m", f"{B}#9", "w"),
@@ -221,6 +221,37 @@ for raw in RAW:
     for skip in (2, 4, 6):
         RESP.append(plan(*LIFE, control=bytes(skip) + bytes([4, len(raw)]) + raw))
 
+
+
+def number(size, value):
+    return value.to_bytes(size, "big")
+
+
+def slot(client, acquire_id, token, kind, lease=0, permits=(0, 0)):
+    return (bytes(15) + bytes([client]) + number(8, acquire_id) + number(8, token)
+            + number(8, 40 * 10**9) + number(8, NOW // 1000) + number(8, client)
+            + number(8, lease) + number(4, 1) + number(4, permits[0]) + number(4, permits[1])
+            + bytes([kind, 1]) + bytes(18))
+
+
+def state(holders=(), waiters=(), last=9):
+    return (b"HFLS\0\1\0\0" + number(4, len(holders)) + number(4, len(waiters))
+            + number(8, last) + b"".join(holders) + b"".join(waiters))
+
+
+# A mutex, a reader, a writer, an upgradable, permits.
+HOLDERS = [slot(1, 3, 9, 0), slot(1, 3, 8, 1), slot(1, 3, 9, 2), slot(1, 4, 9, 3),
+           slot(1, 3, 9, 4, permits=(2, 5))]
+WAITERS = [slot(2, 5, 0, 0, 30000), slot(3, 5, 0, 1, 30000), slot(4, 5, 0, 2, 30000),
+           slot(5, 5, 0, 3, 30000), slot(6, 5, 0, 4, 30000, permits=(4, 5))]
+UPGRADE = slot(1, 4, 9, 2, 30000)
+LOCKS = [state()] + [state([h], WAITERS) for h in HOLDERS]
+LOCKS += [state([HOLDERS[1], HOLDERS[3]], [UPGRADE] + WAITERS), state((), WAITERS[::-1])]
+# Acquire, release the first, renew it, break, acquire; each with the 10 bytes of lock_state.c.
+LOCK_OPS = b"".join(bytes([0x7f, 5, verb, nth, kind, 1, 3, 1, 50, 1])
+                    for verb, nth, kind in [(0, 200, 1), (2, 0, 0), (1, 0, 1), (3, 0, 0),
+                                            (4, 130, 4), (5, 0, 0)])
+
 TARGETS = {
     "resp": RESP,
     "url": [b"u" + u.encode() for u in URLS]
@@ -230,6 +261,8 @@ TARGETS = {
     + [b"c" + c.encode() for c in CONFIGS] + [b"h" + h.encode() for h in HANDLES],
     "scripts": [s.encode() for s in SCRIPTS],
     "files": FILES,
+    "lock_state": [b"\0" + s for s in LOCKS] + [b"\x06" + LOCK_OPS + s for s in LOCKS]
+    + [b"\x16" + LOCK_OPS + s for s in LOCKS],
 }
 
 

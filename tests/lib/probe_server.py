@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Print which abilities the server $HOLDFAST_TEST_SERVER lacks, for $HOLDFAST_TEST_LACKS:
+"""Print the abilities that $HOLDFAST_TEST_SERVER does not have, for $HOLDFAST_TEST_LACKS:
 
     probe_server.py STEPPED        the library of tests/faults/stepped.c
 

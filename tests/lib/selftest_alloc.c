@@ -145,7 +145,7 @@ static int each_without_end(void *arg) {
     return 0;
 }
 
-static void test_failures_are_told(void **state) {
+static void test_failures_are_reported(void **state) {
     (void)state;
     t_proc_expect_failure(leave_each, NULL, "ended while allocation 1 failed");
     t_proc_expect_failure(each_of_nothing, NULL, "is the test linked with hf_testalloc?");
@@ -237,7 +237,7 @@ static void test_hiredis(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_teardown(name, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_failures_are_told),
+        TEST(test_failures_are_reported),
         TEST(test_fails_at_once_or_for_good),
         TEST(test_every_allocator_is_reached),
         TEST(test_each),

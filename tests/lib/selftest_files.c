@@ -147,14 +147,14 @@ static void each_of_two_calls_fails_once_and_from_then_on(void **state) {
 
 /* ---- t_queue --------------------------------------------------------------------------------- */
 
-static void a_line_is_seen_from_outside(void **state) {
+static void a_queue_is_seen_from_outside(void **state) {
     static const int64_t tickets[] = {7, 0, 1000000, 8};
     static const uint32_t in_order[] = {2, 1, 4, 3};
-    int stands[4];
+    int ticket_fd[4];
     (void)state;
     assert_int_equal(t_queue_length(file), 0);
     for (uint32_t i = 0; i < 4; i++) {
-        stands[i] = t_queue_join(file, tickets[i], i + 1);
+        ticket_fd[i] = t_queue_join(file, tickets[i], i + 1);
         assert_int_equal(t_queue_length(file), i + 1);
     }
     for (int i = 0; i < 4; i++) assert_int_equal(t_queue_at(file, i), in_order[i]);
@@ -165,7 +165,7 @@ static void a_line_is_seen_from_outside(void **state) {
     assert_int_equal(t_queue_length(file), 4);
     close(hold);
     assert_int_equal(t_queue_holder(file), 0);
-    for (int i = 0; i < 4; i++) close(stands[i]);
+    for (int i = 0; i < 4; i++) close(ticket_fd[i]);
     assert_int_equal(t_queue_length(file), 0);
 }
 
@@ -175,7 +175,7 @@ int main(void) {
         TEST(each_call_fails_with_its_error),
         TEST(calls_that_are_exempt_go_through),
         TEST(each_of_two_calls_fails_once_and_from_then_on),
-        TEST(a_line_is_seen_from_outside),
+        TEST(a_queue_is_seen_from_outside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

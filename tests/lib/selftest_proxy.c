@@ -330,22 +330,22 @@ static void test_select(void **state) {
     close(b);
 }
 
-static int wait_in_vain(void *arg) {
+static int wait_until_timeout(void *arg) {
     (void)arg;
     t_proxy_wait_bytes(t_proxy_start(1), T_TO_SERVER, 5, 20);
     return 0;
 }
 
-static void test_failures_are_told(void **state) {
+static void test_failures_are_reported(void **state) {
     (void)state;
     t_proc_expect_failure(select_missing, NULL, "selected in the proxy is not open");
-    t_proc_expect_failure(wait_in_vain, NULL, "for 5 bytes to the server: got 0");
+    t_proc_expect_failure(wait_until_timeout, NULL, "for 5 bytes to the server: got 0");
 }
 
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_failures_are_told),
+        cmocka_unit_test(test_failures_are_reported),
         TEST(test_passes_through),
         TEST(test_passes_much),
         TEST(test_server_end_is_passed_on),

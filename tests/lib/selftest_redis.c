@@ -196,7 +196,7 @@ static int start_misconfigured(void *arg) {
     return 0;
 }
 
-static int ask_for_integer(void *arg) {
+static int read_integer_of_nothing(void *arg) {
     t_redis_int(arg, "GET none");
     return 0;
 }
@@ -206,7 +206,7 @@ static int cause_error(void *arg) {
     return 0;
 }
 
-static int ask_the_dead(void *arg) {
+static int command_a_dead_server(void *arg) {
     t_redis *r = t_redis_start(NULL);
     (void)arg;
     t_redis_kill9(r);
@@ -214,14 +214,14 @@ static int ask_the_dead(void *arg) {
     return 0;
 }
 
-static void test_failures_are_told(void **state) {
+static void test_failures_are_reported(void **state) {
     (void)state;
     t_redis *r = t_redis_start(NULL);
     t_proc_expect_failure(start_nothing, "no-such-server", "run a server as `no-such-server`");
     t_proc_expect_failure(start_misconfigured, "no-such-option 1", "no-such-option");
-    t_proc_expect_failure(ask_for_integer, r, "`GET none` is not an integer");
+    t_proc_expect_failure(read_integer_of_nothing, r, "`GET none` is not an integer");
     t_proc_expect_failure(cause_error, r, "`NOSUCH` is: ERR unknown command");
-    t_proc_expect_failure(ask_the_dead, r, "does not answer");
+    t_proc_expect_failure(command_a_dead_server, r, "does not answer");
     t_redis_free(r);
 }
 
@@ -237,7 +237,7 @@ int main(void) {
         cmocka_unit_test(test_stop_and_cont),
         cmocka_unit_test(test_threads_and_children),
         cmocka_unit_test(test_no_server_is_left_behind),
-        cmocka_unit_test(test_failures_are_told),
+        cmocka_unit_test(test_failures_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

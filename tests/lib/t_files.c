@@ -35,10 +35,10 @@ WRAP(int, -1, ENOSPC, mkfifoat, (int at, const char *path, mode_t mode), (at, pa
 WRAP(int, -1, EIO, unlinkat, (int at, const char *path, int flags), (at, path, flags))
 WRAP(ssize_t, -1, EIO, pread, (int fd, void *to, size_t n, off_t at), (fd, to, n, at))
 WRAP(ssize_t, -1, EIO, pread64, (int fd, void *to, size_t n, off64_t at), (fd, to, n, at))
-WRAP(ssize_t, -1, EIO, __pread_chk, (int fd, void *to, size_t n, off_t at, size_t room),
-     (fd, to, n, at, room))
-WRAP(ssize_t, -1, EIO, __pread64_chk, (int fd, void *to, size_t n, off64_t at, size_t room),
-     (fd, to, n, at, room))
+WRAP(ssize_t, -1, EIO, __pread_chk, (int fd, void *to, size_t n, off_t at, size_t object_size),
+     (fd, to, n, at, object_size))
+WRAP(ssize_t, -1, EIO, __pread64_chk, (int fd, void *to, size_t n, off64_t at, size_t object_size),
+     (fd, to, n, at, object_size))
 WRAP(ssize_t, -1, ENOSPC, pwrite, (int fd, const void *from, size_t n, off_t at), (fd, from, n, at))
 WRAP(ssize_t, -1, ENOSPC, pwrite64, (int fd, const void *from, size_t n, off64_t at),
      (fd, from, n, at))

@@ -34,15 +34,15 @@ void t_inject_arm(struct t_inject *inject, int64_t n, bool forever) {
  */
 static struct t_inject *_Atomic current;
 
-static void tell_if_left(struct t_inject *inject) {
+static void report_if_left(struct t_inject *inject) {
     if (!atomic_exchange(&inject->running, false)) return;
     fprintf(stderr, "The test ended while %s %lld failed%s.\n", inject->what,
             atomic_load(&inject->fail_at), atomic_load(&inject->forever) ? " for good" : "");
 }
 
-static void tell_at_end(void) {
+static void report_at_end(void) {
     struct t_inject *inject = atomic_load(&current);
-    if (inject) tell_if_left(inject);
+    if (inject) report_if_left(inject);
 }
 
 /* Whether the run met a failure. */
@@ -70,8 +70,8 @@ static void run_until_clean(struct t_inject *inject, t_inject_fn *fn, void *arg,
 }
 
 int64_t t_inject_each(struct t_inject *inject, t_inject_fn *fn, void *arg, int64_t max) {
-    tell_at_end();
-    t_at_end(tell_at_end);
+    report_at_end();
+    t_at_end(report_at_end);
     atomic_store(&current, inject);
     t_inject_arm(inject, 0, false);
     int64_t calls = 0;

@@ -125,10 +125,10 @@ static void read_output(t_proc *proc, int timeout_ms) {
     struct pollfd pfd = {.fd = proc->output_fd, .events = POLLIN};
     char rest[4096];
     if (poll(&pfd, 1, timeout_ms) <= 0) return;
-    size_t room = OUTPUT_MAX - 1 - proc->length;
-    ssize_t n = room ? read(proc->output_fd, proc->output + proc->length, room)
-                     : read(proc->output_fd, rest, sizeof rest);
-    if (n > 0 && room) proc->length += (size_t)n;
+    size_t space = OUTPUT_MAX - 1 - proc->length;
+    ssize_t n = space ? read(proc->output_fd, proc->output + proc->length, space)
+                      : read(proc->output_fd, rest, sizeof rest);
+    if (n > 0 && space) proc->length += (size_t)n;
     if (n > 0 || (n < 0 && errno == EINTR)) return;
     close(proc->output_fd);
     proc->output_fd = -1;

@@ -225,15 +225,15 @@ static void write_flow(t_proxy *p, struct proxy_connection *c, t_dir d, int64_t 
 /* ---- Reading --------------------------------------------------------------------------------- */
 
 static void keep_late_answer(t_proxy *p, const char *bytes, size_t length) {
-    size_t room = LATE_MAX - 1 - p->late_length;
-    if (length > room) length = room;
+    size_t space = LATE_MAX - 1 - p->late_length;
+    if (length > space) length = space;
     memcpy(p->late_answers + p->late_length, bytes, length);
     p->late_length += length;
     p->late_answers[p->late_length] = '\0';
 }
 
 /* Whether this answer must be dropped. Dropping the last one resets the connection. */
-static bool swallow_answer(t_proxy *p, struct proxy_connection *c) {
+static bool drop_answer(t_proxy *p, struct proxy_connection *c) {
     if (!p->drop_left || (p->drop_number && p->drop_number != c->number)) return false;
     if (--p->drop_left == 0) kill_connection(c);
     return true;
@@ -244,7 +244,7 @@ static void take_in(t_proxy *p, struct proxy_connection *c, t_dir d, const char 
     atomic_fetch_add(&p->bytes[d], length);
     if (d == T_TO_CLIENT && c->stage == DELIVERED) keep_late_answer(p, bytes, length);
     if (c->flow[d].done || c->settings.blackhole) return;
-    if (d == T_TO_CLIENT && swallow_answer(p, c)) return;
+    if (d == T_TO_CLIENT && drop_answer(p, c)) return;
     flow_push(&c->flow[d], bytes, length, t_now_us() + c->settings.delay_ms[d] * 1000);
 }
 
@@ -308,7 +308,7 @@ static void connection_free(t_proxy *p, struct proxy_connection *c) {
     free(c);
 }
 
-static void pump_all(t_proxy *p) {
+static void run_all_connections(t_proxy *p) {
     int64_t now_us = t_now_us();
     struct proxy_connection **at = &p->connections;
     while (*at) {
@@ -407,7 +407,7 @@ static void *proxy_main(void *arg) {
     t_proxy *p = arg;
     t_exempt_begin();
     while (!p->quit) {
-        pump_all(p);
+        run_all_connections(p);
         wait_for_events(p);
         handle_events(p);
         run_job(p);

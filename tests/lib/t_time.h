@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Time in tests: the clock the library uses, and waiting for a condition instead of sleeping. A
- * deadline only says when to give up a test, so deadlines and the leases of tests are stretched:
- * twofold, because a machine may pause for a moment; fivefold under a sanitizer; and by the factor
- * $HOLDFAST_TEST_PATIENCE. With 0 nothing is stretched.
+ * deadline only says when to give up a test. So deadlines and the leases of tests are stretched:
+ * twofold, because a machine may pause for a moment, or fivefold under a sanitizer; and by the
+ * factor $HOLDFAST_TEST_PATIENCE. With 0 nothing is stretched.
  */
 #ifndef T_TIME_H
 #define T_TIME_H

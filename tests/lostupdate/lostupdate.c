@@ -138,7 +138,7 @@ static shared *prepare_run(void) {
     return s;
 }
 
-static void let_go_of_sockets(const shared *s) {
+static void close_sockets(const shared *s) {
     for (int i = 0; i < CLIENTS; i++) {
         close(s->sockets[i][0]);
         close(s->sockets[i][1]);
@@ -154,7 +154,7 @@ static figures run_place(shared *s) {
         victims[i] = (stop_victim){.process = t_proc_start(client_main, &args[i]),
                                    .next_ms = t_now_ms() + random_around(EVERY_MS)};
     }
-    let_go_of_sockets(s);
+    close_sockets(s);
     int stops = stop_and_go(victims, t_now_ms() + 1000 * (int64_t)seconds);
     atomic_store(&s->over, true);
     for (int i = 0; i < CLIENTS; i++) assert_int_equal(t_proc_wait(victims[i].process, END_MS), 0);

@@ -34,14 +34,19 @@ def percent(lost, of):
     return f"{lost} ({100 * lost / of:.1f} %)" if of else "0"
 
 
+def total(rows):
+    counts = [key for key in rows[0] if key not in ("place", "seed", "seconds")]
+    return {key: sum(row[key] for row in rows) for key in counts}
+
+
 def table(rows):
     yield "| | stopped | holds | lost by their holders " \
           "| updates acknowledged without tokens | of these lost " \
           "| acknowledged with tokens | of these lost | refused | holds that overlapped |"
     yield "|---|---|---|---|---|---|---|---|---|---|"
-    for row in rows:
-        cells = [PLACES[row["place"]], row["stops"], row["holds"], row["lost_holds"],
-                 row["open_acknowledged"],
+    named = [(PLACES[row["place"]], row) for row in rows]
+    for name, row in [*named, ("all", total(rows))]:
+        cells = [name, row["stops"], row["holds"], row["lost_holds"], row["open_acknowledged"],
                  f"**{percent(row['open_lost'], row['open_acknowledged'])}**",
                  row["fenced_acknowledged"], f"**{row['fenced_lost']}**", row["refused"],
                  f"**{row['overlaps']}**"]

@@ -33,7 +33,7 @@ LONG = [
 ]
 WITHOUT = [
     ("without the claim rule", "-DROUNDS=1 -DFAULTS=0 -DONLY_ALONE -DNO_CLAIM", "WITHIN"),
-    ("without acquire ids", "-DROUNDS=2 -DFAULTS=1 -DTWO -DONLY_ALONE -DNO_NUMBER", "WITHIN"),
+    ("without acquire ids", "-DROUNDS=2 -DFAULTS=1 -DTWO -DONLY_ALONE -DNO_ID", "WITHIN"),
     ("without the token check", "-DROUNDS=1 -DFAULTS=0 -DRESOURCE -DNO_CHECK", "newest"),
 ]
 FOUND = {"WITHIN": r"assertion violated .*left\[", "newest": r"assertion violated .*newest"}

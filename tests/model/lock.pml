@@ -6,7 +6,7 @@
  * Each of these removes a rule; spin then finds the fault that the rule prevents:
  *
  *     -DNO_CLAIM   a grant counts from the time its message is read, not from the time it was made
- *     -DNO_NUMBER  commands act for their client, whatever their acquire id
+ *     -DNO_ID      commands act for their client, whatever their acquire id
  *     -DNO_CHECK   the resource accepts every write, whatever its token
  *
  * The others change what is searched:
@@ -158,7 +158,7 @@ inline write(c) {
 
 /* ---- The scripts ----------------------------------------------------------------------------- */
 
-#ifdef NO_NUMBER
+#ifdef NO_ID
 #define SAME(n)      true
 #define NOT_ABOVE(n) true
 #define HAS_TOMBSTONE(c, n) false

@@ -101,7 +101,7 @@ static int end_whole(void **state) {
     if (*state == current->initial_state) return 0;
     if (!whole_passed) leave_case(*state);
     int r = current->teardown_func(state);
-    if (r) watch_violation("a thread goes on after hf_close", current->name);
+    if (r) watch_violation("a thread continues after hf_close", current->name);
     return r;
 }
 

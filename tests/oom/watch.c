@@ -27,9 +27,9 @@ typedef struct tracked_object {
     tracked_kind object_kind;
     unsigned refs;
     hf_client *client;
-    char name[128];  /* "": not checked */
-    uint32_t kind;   /* ANY_KIND: it has changed, and is not checked */
-    bool letting_go; /* or its client is being closed */
+    char name[128]; /* "": not checked */
+    uint32_t kind;  /* ANY_KIND: it has changed, and is not checked */
+    bool is_ending; /* or its client is being closed */
 } tracked_object;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -102,7 +102,7 @@ static bool is_exclusive(uint32_t kind) {
 }
 
 static bool is_sure(const tracked_object *t) {
-    return t->at && t->object_kind == HOLD && t->name[0] && t->kind != ANY_KIND && !t->letting_go;
+    return t->at && t->object_kind == HOLD && t->name[0] && t->kind != ANY_KIND && !t->is_ending;
 }
 
 /* Whether the other ownership excludes this one and is held. Call it with the mutex locked. */
@@ -183,7 +183,7 @@ hf_result __wrap_hf_open_v(const char *url, const hf_client_options *options, si
 void __wrap_hf_close(hf_client *client) {
     pthread_mutex_lock(&mutex);
     for (size_t i = 0; i < used; i++)
-        if (client && objects[i].client == client) objects[i].letting_go = true;
+        if (client && objects[i].client == client) objects[i].is_ending = true;
     for (size_t i = 0; i < CLIENTS_MAX; i++)
         if (clients[i].client == client) clients[i] = (seen_client){0};
     pthread_mutex_unlock(&mutex);
@@ -358,7 +358,7 @@ static void note_release(const hf_hold *hold, bool kind_changes) {
     pthread_mutex_lock(&mutex);
     tracked_object *t = hold ? find_object(hold) : NULL;
     if (t && kind_changes) t->kind = ANY_KIND;
-    if (t && !kind_changes) t->letting_go = true;
+    if (t && !kind_changes) t->is_ending = true;
     pthread_mutex_unlock(&mutex);
 }
 
@@ -383,7 +383,7 @@ hf_result __wrap_hf_release_async(hf_hold *hold, hf_released_fn *fn, void *arg) 
         t->refs++;
     else
         *add_object(hold, HOLD) =
-            (tracked_object){.at = hold, .object_kind = HOLD, .refs = 1, .letting_go = true};
+            (tracked_object){.at = hold, .object_kind = HOLD, .refs = 1, .is_ending = true};
     pthread_mutex_unlock(&mutex);
     return r;
 }

@@ -86,7 +86,7 @@ class Parser(unittest.TestCase):
             (["-4", "--ipv4"], None, "no other way")], found[:4])
         self.assertEqual(["--fall"], self.walk.options[1].aliases)
 
-    def test_what_is_no_list_of_options_stays_as_it_is(self):
+    def test_text_that_is_not_an_option_list_stays_unchanged(self):
         literal = [b for b in self.walk.blocks if isinstance(b, helptext.Literal)]
         self.assertEqual(1, len(literal))
         self.assertIn("-o FILE", literal[0].text)

@@ -83,7 +83,7 @@ class Tested(unittest.TestCase):
                                         all_words in used),
                                     f"no test in tests/cli uses holdfast {word} {option}")
 
-    def test_what_is_no_option_is_found_in_no_test(self):
+    def test_a_nonexistent_option_is_found_in_no_test(self):
         """The rule can fail."""
         used = list(functions())
         for word, option in (("run", "--frobnicate"), ("status", "-K"), ("wait", "--permits"),

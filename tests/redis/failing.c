@@ -212,7 +212,7 @@ static void extend_and_watch(void *arg) {
     assert_free_in_the_end(s);
 }
 
-static void look_and_break(void *arg) {
+static void inspect_and_break(void *arg) {
     struct failing_store *s = arg;
     hf_info *info = NULL;
     hf_client *client = try_open(s);
@@ -356,9 +356,9 @@ static void leave_and_adopt(void *arg) {
 
 /* The last ones use kinds, latches, leaders and exports, which a quorum does not support. */
 static t_inject_fn *const scenarios[] = {
-    open_and_close, acquire_and_release, reenter_lock, extend_and_watch,
-    look_and_break, close_while_holding, cancel_wait,  take_many,
-    count_a_latch,  lead_and_observe,    list_names,   leave_and_adopt,
+    open_and_close,    acquire_and_release, reenter_lock, extend_and_watch,
+    inspect_and_break, close_while_holding, cancel_wait,  take_many,
+    count_a_latch,     lead_and_observe,    list_names,   leave_and_adopt,
 };
 
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios, MUTEX_SCENARIOS = SCENARIOS - 5 };

@@ -187,8 +187,7 @@ static void count_loss(hf_hold *hold, void *arg) {
     "SEND *5\\r\\n:0\\r\\n:\\T\\r\\n:10\\r\\n:0\\r\\n:1\\r\\n\n" \
     "END\n"
 
-/* Whatever it looked like for a moment, in the end the lock is not held and the holder was
-   notified. */
+/* The lock may look held for a moment. In the end it is not held, and the holder was notified. */
 static void find_out(const char *steps) {
     hf_client *client;
     hf_hold *hold = NULL;
@@ -209,7 +208,7 @@ static void find_out(const char *steps) {
 
 #define GRANT "*3\\r\\n:1\\r\\n:\\T\\r\\n:666\\r\\n"
 
-static void test_F40_more_answers_than_questions(void **state) {
+static void test_F40_more_answers_than_requests(void **state) {
     (void)state;
     find_out(WELCOME "EXPECT EVALSHA\nSEND " GRANT GRANT "\n");
     find_out(WELCOME "EXPECT EVALSHA\nSEND " GRANT "+OK\\r\\n\n");
@@ -218,7 +217,7 @@ static void test_F40_more_answers_than_questions(void **state) {
 
 /* No request is in flight. Unexpected bytes must not be taken for the answer to the next
    request. */
-static void test_F40_answers_before_the_question(void **state) {
+static void test_F40_answers_before_the_request(void **state) {
     (void)state;
     hf_client *client;
     hf_hold *hold = NULL;
@@ -243,7 +242,7 @@ static void test_F40_answers_before_the_question(void **state) {
 
 /* ---- Invalid times --------------------------------------------------------------------------- */
 
-/* Whatever the client does with it, nothing may overflow. */
+/* No calculation of the client with this time may overflow. */
 static void bad_time(const char *before, const char *time, const char *after) {
     hf_client *client = NULL;
     hf_hold *hold = NULL;
@@ -271,9 +270,9 @@ int main(void) {
         cmocka_unit_test(test_F39_F40_answers_to_an_acquire),
         cmocka_unit_test(test_F39_F40_answers_to_a_login),
         cmocka_unit_test(test_F39_answers_without_end),
-        cmocka_unit_test(test_F40_more_answers_than_questions),
+        cmocka_unit_test(test_F40_more_answers_than_requests),
         cmocka_unit_test(test_F39_times_that_overflow),
-        cmocka_unit_test(test_F40_answers_before_the_question),
+        cmocka_unit_test(test_F40_answers_before_the_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static bool on_all_nodes(int has) {
 
 /* ---- Discovery ------------------------------------------------------------------------------- */
 
-static void any_living_sentinel_will_do(void **state) {
+static void any_living_sentinel_is_enough(void **state) {
     (void)state;
     t_redis *killed = t_sentinel_watcher(set, 0), *stopped = t_sentinel_watcher(set, 1);
     int primary = primary_now();
@@ -134,7 +134,7 @@ static void on_replicas(const char *format, const char *arg, size_t length) {
     }
 }
 
-static void F31_a_hold_that_a_failover_lost_is_told_at_once(void **state) {
+static void F31_a_hold_that_a_failover_lost_is_reported_at_once(void **state) {
     (void)state;
     hf_client *client = open_client();
     hf_hold *hold;
@@ -151,7 +151,7 @@ static void F31_a_hold_that_a_failover_lost_is_told_at_once(void **state) {
 }
 
 /* The new primary does not know of the release. */
-static void F38_a_release_that_a_failover_forgot_is_repeated(void **state) {
+static void F38_a_release_that_a_failover_lost_is_repeated(void **state) {
     (void)state;
     hf_client *client = open_client();
     hf_hold *hold;
@@ -173,7 +173,7 @@ static void F38_a_release_that_a_failover_forgot_is_repeated(void **state) {
 
 enum { ACQUISITIONS = 200, INSIDE_MS = 15 };
 
-static void F32_two_failovers_in_mid_contention(void **state) {
+static void F32_two_failovers_during_contention(void **state) {
     static topology_crowd c;
     (void)state;
     crowd_start(&c, url_with("lease=10s&outage=90s&replicas=1"), ACQUISITIONS, INSIDE_MS);
@@ -205,12 +205,12 @@ int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_living_sentinel_will_do),
+        cmocka_unit_test(any_living_sentinel_is_enough),
         cmocka_unit_test(an_unknown_primary_is_reported),
         cmocka_unit_test(F31_a_hold_survives_a_failover_that_kept_it),
-        cmocka_unit_test(F31_a_hold_that_a_failover_lost_is_told_at_once),
-        cmocka_unit_test(F38_a_release_that_a_failover_forgot_is_repeated),
-        cmocka_unit_test(F32_two_failovers_in_mid_contention),
+        cmocka_unit_test(F31_a_hold_that_a_failover_lost_is_reported_at_once),
+        cmocka_unit_test(F38_a_release_that_a_failover_lost_is_repeated),
+        cmocka_unit_test(F32_two_failovers_during_contention),
     };
     return cmocka_run_group_tests(tests, start_set, end_set);
 }

@@ -8,12 +8,12 @@
 enum { SAMPLES_MIN = 8, ROOM_FIRST = 256 };
 
 bool judge_add(judge_series *s, double value) {
-    if (s->count == s->room) {
-        size_t room = s->room ? s->room * 2 : ROOM_FIRST;
-        double *values = realloc(s->values, room * sizeof *values);
+    if (s->count == s->capacity) {
+        size_t capacity = s->capacity ? s->capacity * 2 : ROOM_FIRST;
+        double *values = realloc(s->values, capacity * sizeof *values);
         if (!values) return false;
         s->values = values;
-        s->room = room;
+        s->capacity = capacity;
     }
     s->values[s->count++] = value;
     return true;

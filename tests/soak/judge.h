@@ -13,7 +13,7 @@
 
 typedef struct judge_series {
     double *values;
-    size_t count, room;
+    size_t count, capacity;
 } judge_series;
 
 typedef struct judge_verdict {

@@ -23,12 +23,12 @@ static judge_verdict judge_growth(double step, double factor, double slack) {
     return v;
 }
 
-static void test_what_warms_up_and_swings_is_flat(void **state) {
+static void test_a_figure_that_warms_up_and_swings_is_flat(void **state) {
     (void)state;
     assert_true(judge_growth(0, 1, 5).flat);
 }
 
-static void test_what_grows_slowly_is_not(void **state) {
+static void test_a_figure_that_grows_slowly_is_not_flat(void **state) {
     (void)state;
     assert_false(judge_growth(0.2, 1.01, 5).flat);
     assert_true(judge_growth(-0.2, 1, 0).flat);
@@ -84,7 +84,7 @@ static bool find_overlap(uint32_t first, int64_t ms, uint32_t second) {
     return met;
 }
 
-static void test_who_excludes_whom(void **state) {
+static void test_which_kinds_exclude_each_other(void **state) {
     (void)state;
     assert_true(find_overlap(HF_MUTEX, 60000, HF_MUTEX));
     assert_true(find_overlap(HF_READ, 60000, HF_WRITE));
@@ -95,12 +95,12 @@ static void test_who_excludes_whom(void **state) {
     assert_false(find_overlap(HF_READ, 60000, HF_UPGRADABLE));
 }
 
-static void test_who_is_past_its_deadline_is_not_inside(void **state) {
+static void test_a_stay_past_its_deadline_is_not_inside(void **state) {
     (void)state;
     assert_false(find_overlap(HF_MUTEX, -1, HF_MUTEX));
 }
 
-static void test_who_has_left_or_died_is_not_inside(void **state) {
+static void test_a_stay_that_left_or_died_is_not_inside(void **state) {
     int other;
     ledger_stay a = stay_of(HF_MUTEX, 60000), b = a, elsewhere = a;
     (void)state;
@@ -119,7 +119,7 @@ static void test_who_has_left_or_died_is_not_inside(void **state) {
 }
 
 /* The store has lost the first one's lock, and its holder cannot know it yet. */
-static void test_a_wipe_excuses_who_was_inside_before(void **state) {
+static void test_a_wipe_excuses_earlier_stays(void **state) {
     int other;
     ledger_stay a = stay_of(HF_MUTEX, 60000), b = a;
     (void)state;
@@ -158,17 +158,16 @@ static void test_tokens(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_warms_up_and_swings_is_flat),
-        cmocka_unit_test(test_what_grows_slowly_is_not),
+        cmocka_unit_test(test_a_figure_that_warms_up_and_swings_is_flat),
+        cmocka_unit_test(test_a_figure_that_grows_slowly_is_not_flat),
         cmocka_unit_test(test_a_few_wild_samples_do_not_matter),
         cmocka_unit_test(test_a_run_that_is_too_short_is_not_flat),
-        cmocka_unit_test_setup_teardown(test_who_excludes_whom, open_book, close_book),
-        cmocka_unit_test_setup_teardown(test_who_is_past_its_deadline_is_not_inside, open_book,
+        cmocka_unit_test_setup_teardown(test_which_kinds_exclude_each_other, open_book, close_book),
+        cmocka_unit_test_setup_teardown(test_a_stay_past_its_deadline_is_not_inside, open_book,
                                         close_book),
-        cmocka_unit_test_setup_teardown(test_who_has_left_or_died_is_not_inside, open_book,
+        cmocka_unit_test_setup_teardown(test_a_stay_that_left_or_died_is_not_inside, open_book,
                                         close_book),
-        cmocka_unit_test_setup_teardown(test_a_wipe_excuses_who_was_inside_before, open_book,
-                                        close_book),
+        cmocka_unit_test_setup_teardown(test_a_wipe_excuses_earlier_stays, open_book, close_book),
         cmocka_unit_test_setup_teardown(test_permits_add_up, open_book, close_book),
         cmocka_unit_test_setup_teardown(test_tokens, open_book, close_book),
     };

@@ -11,8 +11,8 @@ typedef struct name_family {
 } name_family;
 
 static const name_family families[SOAK_FAMILIES] = {
-    [SOAK_MUTEX] = {"mutex", 4},   [SOAK_ROOM] = {"room", 3}, [SOAK_PERMIT] = {"permits", 2},
-    [SOAK_MANY] = {"together", 6}, [SOAK_LEAD] = {"lead", 1}, [SOAK_LONE] = {"lone", 200},
+    [SOAK_MUTEX] = {"mutex", 4},   [SOAK_SHARED] = {"shared", 3}, [SOAK_PERMIT] = {"permits", 2},
+    [SOAK_MANY] = {"together", 6}, [SOAK_LEAD] = {"lead", 1},     [SOAK_LONE] = {"lone", 200},
 };
 
 int soak_names_of(int of) {

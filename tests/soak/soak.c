@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * soak HOURS [SEED [FOLDER [PLANT]]]: hundreds of clients in twenty processes use locks of all
- * kinds on three stores, while every few seconds a fault hits a server or a process. Prints a line
- * a minute, and the results. FOLDER receives samples.csv (memory, descriptors, keys) and faults.log
+ * kinds on three stores. Every few seconds a fault hits a server or a process. Prints a line a
+ * minute, and the results. FOLDER receives samples.csv (memory, descriptors, keys) and faults.log
  * (the injected faults). PLANT is `leak`, `descriptor`, `gather` or `double`: a run that must fail.
  *
  * The run fails if
@@ -139,7 +139,7 @@ static void print_minute(soak *s, fault_injector *d, const samples *m, int64_t n
            atomic_load(&s->violations));
 }
 
-static void go_on(soak *s, fault_injector *d, samples *m) {
+static void run_soak(soak *s, fault_injector *d, samples *m) {
     int64_t end_ms = d->began_ms + (int64_t)(hours * 3600000), minute = 1;
     int64_t sample_ms = d->began_ms, deed_ms = d->began_ms + CALM_MS;
     print_header();
@@ -262,7 +262,7 @@ static void nothing_goes_wrong_or_grows(void **state) {
     samples_begin(&m, open_in_folder("samples.csv"), directory);
     start_servers(s, &d, directory);
     d.began_ms = t_now_ms();
-    go_on(s, &d, &m);
+    run_soak(s, &d, &m);
     double seconds = (double)(t_now_ms() - d.began_ms) / 1000;
     end_workers(s, &d);
     print_counts(s, &d, seconds);
@@ -305,7 +305,7 @@ static void measure_exactly(char **argv) {
     if (getenv("GLIBC_TUNABLES")) return;
     (void)setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0", 1);
     (void)execv("/proc/self/exe", argv);
-    perror("soak: cannot begin anew");
+    perror("soak: cannot restart itself");
     exit(71);
 }
 

@@ -28,7 +28,7 @@ enum { SOAK_URL_ROOM = 512, SOAK_NOTES = 40, SOAK_NOTE_ROOM = 240, SOAK_GATES = 
 enum { SOAK_KEPT, SOAK_WIPED, SOAK_FILE, SOAK_STORES };
 
 /* Families of names, and how many of each a store has. */
-enum { SOAK_MUTEX, SOAK_ROOM, SOAK_PERMIT, SOAK_MANY, SOAK_LEAD, SOAK_LONE, SOAK_FAMILIES };
+enum { SOAK_MUTEX, SOAK_SHARED, SOAK_PERMIT, SOAK_MANY, SOAK_LEAD, SOAK_LONE, SOAK_FAMILIES };
 enum { SOAK_CAPACITY = 5, SOAK_NAME_ROOM = 32, SOAK_WAIT_ROOM = SOAK_NAME_ROOM + 8 };
 
 /* A bug that the run plants, to show that the checks find it. */

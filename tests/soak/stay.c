@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A stay inside one lock or several: recorded in the ledger, watched, and ended. These checks apply
- * to every kind: no conflicting stay at the same time, a token that grows, a loss that is reported
- * within a lease of a wipe, no successful release of a lock that the store had lost, and no report
- * of a loss that did not happen.
+ * to every kind. No conflicting stay exists at the same time, and tokens grow. A loss is reported
+ * within a lease of a wipe. A release of a lock that the store had lost does not succeed. No loss
+ * is reported that did not happen.
  */
 #include <stdlib.h>
 
@@ -102,7 +102,7 @@ static bool was_wiped(soak_thread *m, const stay *st) {
 }
 
 /* The clock is read before hf_held: a stop of the process between the two does no harm. */
-static void check_loss_is_told(soak_thread *m, stay *st) {
+static void check_loss_is_reported(soak_thread *m, stay *st) {
     int64_t now_ms = t_now_ms();
     if (!st->wiped_ms && was_wiped(m, st)) st->wiped_ms = now_ms;
     if (!st->wiped_ms || now_ms - st->wiped_ms < SOAK_LEASE_MS + LOSS_SLACK_MS) return;
@@ -118,7 +118,7 @@ void stay_inside(soak_thread *m, stay *st, int64_t ms) {
         t_sleep_ms(left_ms < LOOK_EVERY_MS ? left_ms : LOOK_EVERY_MS);
         int64_t until = until_us(st->hold);
         for (int i = 0; i < st->count; i++) ledger_extend(&m->s->ledger, m->slot, i, until);
-        check_loss_is_told(m, st);
+        check_loss_is_reported(m, st);
     }
 }
 

@@ -135,13 +135,13 @@ static void upgrade_stay(soak_thread *m, stay *st) {
     if (hf_downgrade(st->hold) == HF_OK) stay_becomes(m, st, HF_UPGRADABLE);
 }
 
-static void visit_room(soak_thread *m) {
+static void visit_readers_writers(soak_thread *m) {
     static const uint32_t kinds[] = {HF_READ, HF_READ,       HF_READ,       HF_READ,
                                      HF_READ, HF_UPGRADABLE, HF_UPGRADABLE, HF_WRITE};
     uint32_t kind = kinds[thread_chance(m, 8)];
     char name[SOAK_NAME_ROOM];
     stay st;
-    begin_stay(m, &st, SOAK_ROOM, kind, name);
+    begin_stay(m, &st, SOAK_SHARED, kind, name);
     hf_options options = stay_options(m, kind);
     options.owner = 1 + (uint64_t)m->slot;
     if (!acquire_one(m, &st, name, &options)) return;
@@ -254,10 +254,26 @@ static void enter_unlocked(soak_thread *m) {
 typedef void visit_fn(soak_thread *m);
 
 void thread_visit(soak_thread *m) {
-    static visit_fn *const visits[] = {
-        visit_mutex, visit_mutex, visit_mutex,   visit_again,   visit_again, visit_room, visit_room,
-        visit_room,  visit_room,  visit_permits, visit_permits, visit_many,  visit_many, visit_lead,
-        visit_lone,  visit_lone,  visit_lone,    visit_lone,    visit_latch, visit_latch};
+    static visit_fn *const visits[] = {visit_mutex,
+                                       visit_mutex,
+                                       visit_mutex,
+                                       visit_again,
+                                       visit_again,
+                                       visit_readers_writers,
+                                       visit_readers_writers,
+                                       visit_readers_writers,
+                                       visit_readers_writers,
+                                       visit_permits,
+                                       visit_permits,
+                                       visit_many,
+                                       visit_many,
+                                       visit_lead,
+                                       visit_lone,
+                                       visit_lone,
+                                       visit_lone,
+                                       visit_lone,
+                                       visit_latch,
+                                       visit_latch};
     if (m->s->plant == SOAK_PLANT_DOUBLE && m->slot == 0) enter_unlocked(m);
     visits[thread_chance(m, (int)(sizeof visits / sizeof *visits))](m);
     atomic_fetch_add(&m->s->counts.visits, 1);

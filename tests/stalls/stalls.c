@@ -34,7 +34,7 @@ static void sleep_ns(int64_t ns) {
     nanosleep(&(struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000}, NULL);
 }
 
-static void *stand_in_the_way(void *arg) {
+static void *block_core(void *arg) {
     cpu_set_t core;
     CPU_ZERO(&core);
     CPU_SET((size_t)(intptr_t)arg, &core);
@@ -88,7 +88,7 @@ int main(int argc, char **argv) {
     pid_t child = start_command(argv + 3);
     for (intptr_t i = 0; i < cores; i++) {
         pthread_t thread;
-        if (pthread_create(&thread, NULL, stand_in_the_way, (void *)i) != 0) return 71;
+        if (pthread_create(&thread, NULL, block_core, (void *)i) != 0) return 71;
     }
     int status;
     while (waitpid(child, &status, 0) < 0) {

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store/redis/net/tls.h"
+#include "store/net/tls.h"
 
 #define URL_MAX 1024
 
@@ -167,7 +167,7 @@ static void F41_there_is_no_fallback_to_plain(void **state) {
     t_redis_free(plain);
 }
 
-static void a_client_certificate_is_shown_where_it_is_wanted(void **state) {
+static void a_client_certificate_is_sent_if_it_is_requested(void **state) {
     (void)state;
     server s = start_server("good", true);
     char option[3 * URL_MAX];
@@ -213,7 +213,7 @@ static void a_hold_outlives_a_broken_tls_connection(void **state) {
 
 /* The environment allows every version that OpenSSL has (see main). So the client itself must
    refuse. */
-static void F41_nothing_below_tls_1_2_is_spoken(void **state) {
+static void F41_no_version_below_tls_1_2_is_used(void **state) {
     (void)state;
     server s = start_with("good", "tls-auth-clients no", "tls-protocols \"TLSv1.1\"");
     char command[3 * URL_MAX];
@@ -241,7 +241,7 @@ static int serve_two_hosts(void *arg) {
     return 1;
 }
 
-/* After the handshake it does not work as a lock server. */
+/* After the handshake the server does not work as a lock server. */
 static void the_name_of_the_host_is_sent(void **state) {
     (void)state;
     server s = {.port = t_net_free_port()};
@@ -257,7 +257,7 @@ static void the_name_of_the_host_is_sent(void **state) {
 
 /* ---- Deadlines ---- */
 
-/* The server sends so much, reads everything, and sends nothing more. */
+/* The server sends this many bytes, reads everything, and sends nothing more. */
 static void stalls_after(const char *said) {
     char steps[256], url[2 * URL_MAX];
     snprintf(steps, sizeof steps, "%sEXPECT_CLOSE", said);
@@ -329,7 +329,7 @@ static hf__tls *shake_hands(const hf__url *url, int fd) {
     hf__tls *tls = NULL;
     hf__buffer_init(&out, 1 << 16);
     hf__buffer_init(&plain, 1 << 16);
-    T_HF(HF_OK, hf__tls_new(url, &out, &tls, &detail));
+    T_HF(HF_OK, hf__tls_new(url, NULL, &out, &tls, &detail));
     while (!hf__tls_ready(tls)) {
         assert_int_equal(write(fd, out.data, out.length), out.length);
         hf__buffer_cut(&out, 0);
@@ -348,7 +348,7 @@ static size_t in_use(void) {
 }
 
 /* After a large burst of data is sent, none of its memory is kept. */
-static void a_burst_is_not_kept_in_memory(void **state) {
+static void memory_of_a_burst_is_not_kept(void **state) {
     enum { BURST = 8 << 20, KEPT_MAX = 256 << 10 };
     (void)state;
     server s = start_server("good", false);
@@ -442,14 +442,14 @@ int main(int argc, char **argv) {
         cmocka_unit_test(F41_the_nodes_of_a_quorum_are_verified),
         cmocka_unit_test(only_the_word_none_turns_verification_off_and_it_is_logged),
         cmocka_unit_test(F41_there_is_no_fallback_to_plain),
-        cmocka_unit_test(a_client_certificate_is_shown_where_it_is_wanted),
+        cmocka_unit_test(a_client_certificate_is_sent_if_it_is_requested),
         cmocka_unit_test(a_hold_outlives_a_broken_tls_connection),
-        cmocka_unit_test(F41_nothing_below_tls_1_2_is_spoken),
+        cmocka_unit_test(F41_no_version_below_tls_1_2_is_used),
         cmocka_unit_test(the_name_of_the_host_is_sent),
         cmocka_unit_test(F17_a_handshake_that_stalls_ends_with_its_time),
         cmocka_unit_test(F17_a_call_ends_in_time_while_a_handshake_stalls),
         cmocka_unit_test(a_lock_is_handed_over_through_tls),
-        cmocka_unit_test(a_burst_is_not_kept_in_memory),
+        cmocka_unit_test(memory_of_a_burst_is_not_kept),
     };
     return cmocka_run_group_tests(tests, make_certificates, remove_certificates);
 }

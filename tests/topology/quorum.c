@@ -41,7 +41,7 @@ static void stop_node(int i) {
     print_fault("stopped %s", name_of(i));
 }
 
-static void go_on(int i) {
+static void resume_node(int i) {
     t_redis_cont(t_nodes_at(nodes, i));
     print_fault("%s continues", name_of(i));
 }
@@ -74,8 +74,8 @@ static void stop_two(void) {
     stop_node(i);
     stop_node(j);
     t_sleep_ms(500 + random_below(3000));
-    go_on(i);
-    go_on(j);
+    resume_node(i);
+    resume_node(j);
 }
 
 static void kill_one_stop_one(void) {
@@ -84,7 +84,7 @@ static void kill_one_stop_one(void) {
     stop_node(j);
     t_sleep_ms(random_below(2000));
     revive_node(i);
-    go_on(j);
+    resume_node(j);
     all_vote();
 }
 

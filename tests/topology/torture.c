@@ -37,7 +37,7 @@ int random_below(int below) {
     return rand() % below;
 }
 
-static int count_deeds(void) {
+static int count_faults(void) {
     int count = 0;
     while (chosen->faults[count]) count++;
     return count;
@@ -46,7 +46,7 @@ static int count_deeds(void) {
 static void no_overlap_while_servers_fail(void **state) {
     static topology_crowd c;
     char url[URL_ROOM];
-    int faults = count_deeds(), done = 0;
+    int faults = count_faults(), done = 0;
     (void)state;
     began_ms = t_now_ms();
     snprintf(url, sizeof url, "%s?%s", chosen->start(), options);

@@ -176,17 +176,17 @@ static void test_lines_are_cut(void **state) {
 
 /* ---- The log ---- */
 
-struct heard {
+struct received_lines {
     int count;
     int32_t level;
     char last[HF__DETAIL_MAX];
 };
 
 static void record_log(int32_t level, const char *line, void *arg) {
-    struct heard *heard = arg;
-    heard->count++;
-    heard->level = level;
-    snprintf(heard->last, sizeof heard->last, "%s", line);
+    struct received_lines *received_lines = arg;
+    received_lines->count++;
+    received_lines->level = level;
+    snprintf(received_lines->last, sizeof received_lines->last, "%s", line);
 }
 
 static void flush_log(hf__log *log) {
@@ -195,42 +195,42 @@ static void flush_log(hf__log *log) {
 
 static void test_log_delivers_lines_of_its_level(void **state) {
     (void)state;
-    struct heard heard = {0};
+    struct received_lines received_lines = {0};
     hf__log log;
-    hf__log_init(&log, record_log, &heard, 0); /* warnings */
+    hf__log_init(&log, record_log, &received_lines, 0); /* warnings */
     hf__log_add(&log, HF_LOG_ERROR, "%s", "error");
     hf__log_add(&log, HF_LOG_WARNING, "warning\n\x1b%d", 1);
     hf__log_add(&log, HF_LOG_INFO, "info");
-    assert_int_equal(heard.count, 0); /* recorded, and delivered later */
+    assert_int_equal(received_lines.count, 0); /* recorded, and delivered later */
     flush_log(&log);
-    assert_int_equal(heard.count, 2);
-    assert_int_equal(heard.level, HF_LOG_WARNING);
-    assert_string_equal(heard.last, "warning  1");
+    assert_int_equal(received_lines.count, 2);
+    assert_int_equal(received_lines.level, HF_LOG_WARNING);
+    assert_string_equal(received_lines.last, "warning  1");
     flush_log(&log);
-    assert_int_equal(heard.count, 2);
-    hf__log_init(&log, record_log, &heard, HF_LOG_DEBUG);
+    assert_int_equal(received_lines.count, 2);
+    hf__log_init(&log, record_log, &received_lines, HF_LOG_DEBUG);
     hf__log_add(&log, HF_LOG_DEBUG, "debug");
     flush_log(&log);
-    assert_string_equal(heard.last, "debug");
+    assert_string_equal(received_lines.last, "debug");
 }
 
 static void test_log_drops_lines_that_nobody_takes(void **state) {
     (void)state;
-    struct heard heard = {0};
+    struct received_lines received_lines = {0};
     hf__log log;
-    hf__log_init(&log, record_log, &heard, HF_LOG_ERROR);
+    hf__log_init(&log, record_log, &received_lines, HF_LOG_ERROR);
     for (int i = 1; i <= HF__LOG_PENDING_MAX + 10; i++) hf__log_add(&log, HF_LOG_ERROR, "%d", i);
     flush_log(&log);
-    assert_int_equal(heard.count, HF__LOG_PENDING_MAX);
+    assert_int_equal(received_lines.count, HF__LOG_PENDING_MAX);
     hf__log_add(&log, HF_LOG_ERROR, "again");
     flush_log(&log);
-    assert_string_equal(heard.last, "again");
+    assert_string_equal(received_lines.last, "again");
     hf__log_add(&log, HF_LOG_ERROR, "only freed");
     hf__log_run(hf__log_take(&log), NULL, NULL);
     hf__log_init(&log, NULL, NULL, HF_LOG_DEBUG);
     hf__log_add(&log, HF_LOG_ERROR, "nobody listens");
     assert_null(hf__log_take(&log));
-    assert_int_equal(heard.count, HF__LOG_PENDING_MAX + 1);
+    assert_int_equal(received_lines.count, HF__LOG_PENDING_MAX + 1);
 }
 
 int main(void) {

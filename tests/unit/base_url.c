@@ -379,7 +379,7 @@ static const struct {
     {"", "***"},
 };
 
-static void test_F41_what_is_shown_has_no_secret(void **state) {
+static void test_F41_a_shown_url_has_no_secret(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof shows / sizeof *shows; i++) {
         char *shown = hf__url_shown(shows[i].text);
@@ -490,7 +490,7 @@ int main(void) {
         cmocka_unit_test(test_quorums),
         cmocka_unit_test(test_cluster_urls),
         cmocka_unit_test(test_bad_urls),
-        cmocka_unit_test(test_F41_what_is_shown_has_no_secret),
+        cmocka_unit_test(test_F41_a_shown_url_has_no_secret),
         cmocka_unit_test(test_an_option_is_dropped),
         cmocka_unit_test(test_longest_parts),
         cmocka_unit_test(test_durations),

@@ -181,7 +181,7 @@ static void test_moved_slots_are_reported_once(void **state) {
 
 /* ---- Redirects ---- */
 
-static void test_detours(void **state) {
+static void test_redirects(void **state) {
     (void)state;
     hf__redirect d = {0};
     assert_true(hf__redirect_parse("MOVED 3999 127.0.0.1:6381", &d));
@@ -287,7 +287,7 @@ static bool feed_event(listening *l, const char *kind) {
     return hf__channels_push(&l->channels, &l->parser.reply);
 }
 
-static void check_told(listening *l, bool expected) {
+static void check_notified(listening *l, bool expected) {
     size_t length = 0;
     const char *name = hf__channels_next_changed(&l->channels, &length);
     assert_int_equal(name != NULL, expected);
@@ -298,20 +298,20 @@ static void check_told(listening *l, bool expected) {
 #define UNSUBSCRIBE "*2\r\n$12\r\nSUNSUBSCRIBE\r\n$13\r\nhf:{a}:c:uuid\r\n"
 #define PLAIN       "*2\r\n$9\r\nSUBSCRIBE\r\n$13\r\nhf:{a}:c:uuid\r\n"
 
-static void begin_to_hear(listening *l) {
+static void subscribe_channel(listening *l) {
     hf__channels_want(&l->channels, "a", 1, NOW);
     check_sends(l, NOW, SUBSCRIBE);
     assert_false(hf__channels_subscribed(&l->channels, "a", 1)); /* not before it is confirmed */
     assert_true(feed_event(l, "ssubscribe"));
     assert_true(hf__channels_subscribed(&l->channels, "a", 1));
-    check_told(l, true);
-    check_told(l, false);
+    check_notified(l, true);
+    check_notified(l, false);
 }
 
 static void test_a_channel_counts_when_it_is_confirmed(void **state) {
     listening *l = *state;
     check_sends(l, NOW, "");
-    begin_to_hear(l);
+    subscribe_channel(l);
     assert_false(feed_event(l, "smessage"));
     hf__channels_want(&l->channels, "a", 1, NOW);
     check_sends(l, NOW, "");
@@ -319,37 +319,37 @@ static void test_a_channel_counts_when_it_is_confirmed(void **state) {
 
 static void test_a_channel_whose_slot_moved_is_reported(void **state) {
     listening *l = *state;
-    begin_to_hear(l);
+    subscribe_channel(l);
     assert_true(feed_event(l, "sunsubscribe"));
     assert_false(hf__channels_subscribed(&l->channels, "a", 1));
-    check_told(l, true);
-    check_told(l, false);
-    begin_to_hear(l);
+    check_notified(l, true);
+    check_notified(l, false);
+    subscribe_channel(l);
 }
 
 static void test_channels_of_a_broken_connection_are_subscribed_again(void **state) {
     listening *l = *state;
-    begin_to_hear(l);
+    subscribe_channel(l);
     hf__channels_disconnected(&l->channels);
     assert_false(hf__channels_subscribed(&l->channels, "a", 1));
-    check_told(l, true);
+    check_notified(l, true);
     check_sends(l, NOW, SUBSCRIBE);
 }
 
 static void test_an_unused_channel_is_unsubscribed(void **state) {
     listening *l = *state;
-    begin_to_hear(l);
+    subscribe_channel(l);
     check_sends(l, NOW + 29 * HF__SEC, "");
     check_sends(l, NOW + 60 * HF__SEC, UNSUBSCRIBE);
     assert_false(hf__channels_subscribed(&l->channels, "a", 1));
     /* While the unsubscribe is in flight. */
     hf__channels_want(&l->channels, "a", 1, NOW + 61 * HF__SEC);
     assert_true(feed_event(l, "sunsubscribe"));
-    check_told(l, false);
+    check_notified(l, false);
     check_sends(l, NOW + 61 * HF__SEC, SUBSCRIBE);
 }
 
-static void test_where_there_are_no_shards_it_is_a_plain_one(void **state) {
+static void test_without_shard_channels_a_plain_one_is_used(void **state) {
     listening *l = *state;
     hf__channels_want(&l->channels, "a", 1, NOW);
     check_sends(l, NOW, SUBSCRIBE);
@@ -357,7 +357,7 @@ static void test_where_there_are_no_shards_it_is_a_plain_one(void **state) {
     check_sends(l, NOW, PLAIN);
     assert_true(feed_event(l, "subscribe"));
     assert_true(hf__channels_subscribed(&l->channels, "a", 1));
-    check_told(l, true);
+    check_notified(l, true);
 }
 
 static void test_a_refused_channel_is_not_subscribed(void **state) {
@@ -366,7 +366,7 @@ static void test_a_refused_channel_is_not_subscribed(void **state) {
     check_sends(l, NOW, SUBSCRIBE);
     assert_true(hf__channels_error(&l->channels, "MOVED 1 a:1", &l->log));
     assert_false(hf__channels_subscribed(&l->channels, "a", 1));
-    check_told(l, false);
+    check_notified(l, false);
     check_sends(l, NOW, "");
     assert_false(hf__channels_error(&l->channels, "ERR of nothing", &l->log));
 }
@@ -381,12 +381,12 @@ int main(void) {
         cmocka_unit_test(test_an_answer_that_is_wrong),
         cmocka_unit_test(test_an_answer_with_too_many_nodes),
         cmocka_unit_test(test_moved_slots_are_reported_once),
-        cmocka_unit_test(test_detours),
+        cmocka_unit_test(test_redirects),
         CHANNEL_TEST(test_a_channel_counts_when_it_is_confirmed),
         CHANNEL_TEST(test_a_channel_whose_slot_moved_is_reported),
         CHANNEL_TEST(test_channels_of_a_broken_connection_are_subscribed_again),
         CHANNEL_TEST(test_an_unused_channel_is_unsubscribed),
-        CHANNEL_TEST(test_where_there_are_no_shards_it_is_a_plain_one),
+        CHANNEL_TEST(test_without_shard_channels_a_plain_one_is_used),
         CHANNEL_TEST(test_a_refused_channel_is_not_subscribed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,7 +88,7 @@ int stage_set_up(void **state) {
     return 0;
 }
 
-/* Whatever a test leaves must end by itself: the stage answers all pending operations. */
+/* Everything that a test leaves must end by itself: the stage answers all pending operations. */
 static void answer_all(core_stage *s) {
     while (s->count) stage_answer(s, s->pending[0]->verb, HF_OK);
 }

@@ -49,7 +49,7 @@ static void test_deadline_is_before_the_stores(void **state) {
     assert_int_equal(hf__lease_deadline(7, 1000), 7 + 988 * HF__MS);
 }
 
-static void test_shortest_lease_is_of_use(void **state) {
+static void test_shortest_lease_is_usable(void **state) {
     (void)state;
     assert_true(hf__lease_deadline(0, HF_LEASE_MIN_MS) > HF_LEASE_MIN_MS * HF__MS * 9 / 10);
 }
@@ -77,7 +77,7 @@ static void test_renewal_is_due_at_a_third(void **state) {
     }
 }
 
-static void test_renewals_come_together(void **state) {
+static void test_renewals_are_due_together(void **state) {
     (void)state;
     hf__rand rand = {4};
     EACH_LEASE(i) {
@@ -95,7 +95,7 @@ static void test_renewals_come_together(void **state) {
     }
 }
 
-static void test_tries_again_ever_later(void **state) {
+static void test_retry_intervals_grow(void **state) {
     (void)state;
     hf__rand rand = {3};
     EACH_LEASE(i) {
@@ -113,11 +113,11 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_margin),
         cmocka_unit_test(test_deadline_is_before_the_stores),
-        cmocka_unit_test(test_shortest_lease_is_of_use),
+        cmocka_unit_test(test_shortest_lease_is_usable),
         cmocka_unit_test(test_lapse_and_cover),
         cmocka_unit_test(test_renewal_is_due_at_a_third),
-        cmocka_unit_test(test_renewals_come_together),
-        cmocka_unit_test(test_tries_again_ever_later),
+        cmocka_unit_test(test_renewals_are_due_together),
+        cmocka_unit_test(test_retry_intervals_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,8 +41,8 @@ struct lock {
     int client; /* -1: nobody */
     uint64_t acquire_id, token, last_token;
     hf__time expires;
-    /* stray: held by a late request that its client cannot know of. That is a renewal of an
-       acquire that the client thinks is over, or an acquire older than one that an operator
+    /* stray: held by a late request that its client cannot know of. The request is a renewal of
+       an acquire that the client thinks is over, or an acquire older than one that an operator
        broke. */
     bool stray, exposed;
     uint64_t broken[BROKEN]; /* tokens that an operator broke: their holders do not know yet */
@@ -51,7 +51,7 @@ struct lock {
     struct {
         uint64_t acquire_id;
         hf__time until;
-    } tomb[CLIENTS];
+    } tombstone[CLIENTS];
 };
 
 /* A request in flight: its content, and the operation that gets the answer. */
@@ -124,11 +124,10 @@ __attribute__((format(printf, 2, 3))) static void tell(const struct world *w, co
     va_end(args);
 }
 
-static void tell_op(const struct world *w, const char *what, int client, const hf__op *op) {
+static void trace_op(const struct world *w, const char *what, int client, const hf__op *op) {
     static const char *const verbs[] = {"ASK", "RENEW", "RELEASE"};
-    tell(w, "client %d  %s %s %s number %llu lease %lld: %s", client, what, verbs[op->verb],
-         op->name, (unsigned long long)op->acquire_id, (long long)op->lease_ms,
-         hf_result_name(op->result));
+    tell(w, "client %d  %s %s %s id %llu lease %lld: %s", client, what, verbs[op->verb], op->name,
+         (unsigned long long)op->acquire_id, (long long)op->lease_ms, hf_result_name(op->result));
 }
 
 static int64_t draw_below(struct world *w, int64_t below) {
@@ -164,7 +163,7 @@ static bool is_late(const struct world *w, int client, const hf__op *op) {
     return !store->up || op->link != store->link;
 }
 
-static hf_result serve_ask(struct world *w, struct lock *l, int client, hf__op *op) {
+static hf_result serve_acquire(struct world *w, struct lock *l, int client, hf__op *op) {
     if (w->now > op->not_after) return HF_TIMEOUT;
     if (is_held_by(w, l, client, op->acquire_id)) {
         l->expires = hf__later(l->expires, lease_end(w, op->lease_ms));
@@ -176,7 +175,7 @@ static hf_result serve_ask(struct world *w, struct lock *l, int client, hf__op *
         return HF_BUSY;
     }
     if (is_held(w, l) && l->acquire_id > op->acquire_id) return HF_TIMEOUT;
-    if (op->acquire_id <= l->tomb[client].acquire_id && w->now <= l->tomb[client].until)
+    if (op->acquire_id <= l->tombstone[client].acquire_id && w->now <= l->tombstone[client].until)
         return HF_TIMEOUT;
     l->last_token = (l->last_token > op->token ? l->last_token : op->token) + 1;
     l->client = client;
@@ -199,9 +198,9 @@ static hf_result serve_release(struct world *w, struct lock *l, int client, cons
     bool ours = is_held(w, l) && l->client == client && l->acquire_id <= op->acquire_id;
     if (ours) l->client = -1;
     if (op->tombstone_until) {
-        if (op->acquire_id > l->tomb[client].acquire_id)
-            l->tomb[client].acquire_id = op->acquire_id;
-        l->tomb[client].until = hf__later(l->tomb[client].until, op->tombstone_until);
+        if (op->acquire_id > l->tombstone[client].acquire_id)
+            l->tombstone[client].acquire_id = op->acquire_id;
+        l->tombstone[client].until = hf__later(l->tombstone[client].until, op->tombstone_until);
     }
     return ours ? HF_OK : HF_LOST;
 }
@@ -211,11 +210,11 @@ static void serve_request(struct world *w, struct message *m) {
     m->executed = true;
     m->said.name = names[m->name]; /* the entry's name may be gone when this arrives late */
     switch (m->said.verb) {
-    case HF__ACQUIRE: m->said.result = serve_ask(w, l, m->client, &m->said); break;
+    case HF__ACQUIRE: m->said.result = serve_acquire(w, l, m->client, &m->said); break;
     case HF__RENEW: m->said.result = serve_renew(w, l, m->client, &m->said); break;
     default: m->said.result = serve_release(w, l, m->client, &m->said); break;
     }
-    tell_op(w, m->op ? "server" : "server, late", m->client, &m->said);
+    trace_op(w, m->op ? "server" : "server, late", m->client, &m->said);
 }
 
 /* ---- A client's store ---- */
@@ -227,7 +226,7 @@ static hf__time draw_trip(struct world *w) {
     return draw_below(w, 10 * MS);
 }
 
-static void check_asked(struct client *c, const hf__op *op) {
+static void check_acquire(struct client *c, const hf__op *op) {
     struct world *w = c->world;
     for (size_t i = 0; i < c->on_wire; i++) /* invariant 1 */
         CHECK(w, c->wire[i].name != name_of(op));
@@ -240,7 +239,7 @@ static void client_submit(hf__store *store, hf__op *op, hf__time now) {
     struct client *c = (struct client *)store;
     struct world *w = c->world;
     CHECK(w, now == w->now);
-    check_asked(c, op);
+    check_acquire(c, op);
     op->sent_at = now;
     op->link = store->link;
     if (!store->up) {
@@ -250,7 +249,7 @@ static void client_submit(hf__store *store, hf__op *op, hf__time now) {
         return;
     }
     CHECK(w, c->on_wire < WIRE);
-    tell_op(w, "send", c->index, op);
+    trace_op(w, "send", c->index, op);
     hf__time arrived = 0, answered = 0;
     if (c->on_wire) {
         arrived = c->wire[c->on_wire - 1].arrives_at;
@@ -308,7 +307,7 @@ static void take_answer(struct client *c) {
     op->retry_ms = m.said.retry_ms;
     op->outcome_unknown = false;
     c->done[c->done_count++] = op;
-    tell_op(c->world, "answer", c->index, op);
+    trace_op(c->world, "answer", c->index, op);
 }
 
 /* ---- Invariants at every moment ---- */
@@ -382,7 +381,7 @@ static void free_finished_waits(struct world *w) {
     }
 }
 
-static void settle_client(struct client *c) {
+static void run_core(struct client *c) {
     struct world *w = c->world;
     hf__core_tick(&c->core, w->now);
     for (size_t i = 0; i < c->done_count; i++) hf__core_complete(&c->core, c->done[i], w->now);
@@ -391,8 +390,8 @@ static void settle_client(struct client *c) {
     w->lost += kit_take_lost(&c->core);
 }
 
-static void process_client(struct world *w) {
-    for (int i = 0; i < CLIENTS; i++) settle_client(&w->clients[i]);
+static void process_clients(struct world *w) {
+    for (int i = 0; i < CLIENTS; i++) run_core(&w->clients[i]);
     free_finished_waits(w);
     check_world(w);
 }
@@ -421,7 +420,7 @@ static hf__time next_due(const struct world *w) {
     return due;
 }
 
-static void happen_to(struct client *c) {
+static void deliver_due(struct client *c) {
     struct world *w = c->world;
     if (!c->store.up) {
         if (w->now >= c->up_at) link_up(c);
@@ -457,10 +456,10 @@ static void give_up_due(struct world *w) {
 static void advance_time(struct world *w, hf__time to) {
     w->now = hf__later(w->now, to);
     late_arrivals(w);
-    for (int i = 0; i < CLIENTS; i++) happen_to(&w->clients[i]);
-    process_client(w);
+    for (int i = 0; i < CLIENTS; i++) deliver_due(&w->clients[i]);
+    process_clients(w);
     give_up_due(w);
-    process_client(w);
+    process_clients(w);
 }
 
 /* ---- Actions of callers ---- */
@@ -559,7 +558,7 @@ static void act_randomly(struct world *w) {
         operator_breaks(w);
     else if (what < 70 && c->store.up)
         link_down(c);
-    process_client(w);
+    process_clients(w);
     if (what >= 30) {
         hf__time due = next_due(w), step = w->now + draw_below(w, 20 * MS);
         advance_time(w, draw_chance(w, 3) ? step : hf__sooner(due, w->now + 100 * MS));
@@ -606,10 +605,10 @@ static void end_politely(struct world *w) {
     for (size_t i = 0; i < WAITS; i++)
         if (w->wait_used[i] && !w->waits[i].outcome.times)
             hf__core_give_up(&w->waits[i].wait, HF_CANCELLED, w->now);
-    process_client(w);
+    process_clients(w);
     for (size_t i = 0; i < HOLDS; i++)
         if (w->holds[i].hold) release_slot(w, &w->holds[i]);
-    process_client(w);
+    process_clients(w);
 }
 
 static void end_by_closing(struct world *w) {
@@ -617,7 +616,7 @@ static void end_by_closing(struct world *w) {
         struct client *c = &w->clients[i];
         hf__core_close(&c->core, &kit_call_init(&c->close)->call, w->now);
     }
-    process_client(w);
+    process_clients(w);
 }
 
 static void check_end(struct world *w, bool closed) {

@@ -34,7 +34,7 @@ static void test_B6_a_wait_ends_exactly_in_time(void **state) {
     kit_wait_fini(&w);
 }
 
-static void test_B6_also_with_no_answer(void **state) {
+static void test_B6_a_wait_without_an_answer_ends_in_time(void **state) {
     core_stage *s = *state;
     kit_wait w;
     hf__time began = s->now;
@@ -47,7 +47,7 @@ static void test_B6_also_with_no_answer(void **state) {
     kit_wait_fini(&w);
 }
 
-static void test_busy_is_retried_when_the_answer_says(void **state) {
+static void test_busy_is_retried_at_the_time_in_the_answer(void **state) {
     core_stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, HF_FOREVER, 1000);
@@ -66,7 +66,7 @@ static void test_busy_is_retried_when_the_answer_says(void **state) {
     kit_wait_fini(&w);
 }
 
-static void test_once_is_answered_at_once(void **state) {
+static void test_a_try_is_answered_at_once(void **state) {
     core_stage *s = *state;
     kit_wait a, b, c;
     stage_acquire(s, &a, 1, 0, 1000);
@@ -170,7 +170,7 @@ static void test_F1_a_waiter_retries_under_a_new_id(void **state) {
 }
 
 /* The store rolled back a grant that it could not confirm. It may report that again, or late. */
-static void test_F51_what_was_undone_is_asked_for_under_a_new_number(void **state) {
+static void test_F51_after_a_rollback_the_acquire_has_a_new_id(void **state) {
     core_stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, HF_FOREVER, 1000);
@@ -189,7 +189,7 @@ static void test_F51_what_was_undone_is_asked_for_under_a_new_number(void **stat
     kit_hold_free(w.hold);
 }
 
-static void test_F51_a_try_that_may_yet_be_undone_is_not_known(void **state) {
+static void test_F51_a_try_that_may_still_be_rolled_back_is_unknown(void **state) {
     core_stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, 0, 1000);
@@ -603,7 +603,7 @@ static void test_a_retried_release_is_one_release(void **state) {
     release_twice(*state, HF_OK, HF_OK);
 }
 
-static void test_a_release_sent_twice_that_finds_nothing_is_not_known(void **state) {
+static void test_a_release_sent_twice_that_finds_nothing_is_unknown(void **state) {
     release_twice(*state, HF_LOST, HF_UNKNOWN_OUTCOME);
 }
 
@@ -661,7 +661,7 @@ static void test_a_release_is_retried_until_the_lease_ends(void **state) {
 /* An acquire of a broken connection may still arrive. The release says until when, and the
    store's tombstone keeps it out. Or it may have arrived while another client held the lock.
    Then nobody waits in its queue position, and the release removes it. */
-static void test_a_release_buries_what_may_come_late(void **state) {
+static void test_a_release_leaves_a_tombstone_for_a_late_acquire(void **state) {
     core_stage *s = *state;
     kit_wait w;
     kit_call call;
@@ -750,7 +750,7 @@ static void test_an_outage_ends_waits_exactly(void **state) {
     for (size_t i = 0; i < 4; i++) kit_wait_fini(all[i]);
 }
 
-static void test_a_wait_rides_an_outage_out(void **state) {
+static void test_a_wait_survives_an_outage(void **state) {
     core_stage *s = *state;
     kit_wait w;
     stage_acquire(s, &w, 1, HF_FOREVER, 1000);
@@ -812,16 +812,16 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, stage_set_up, stage_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_B6_a_wait_ends_exactly_in_time),
-        TEST(test_B6_also_with_no_answer),
-        TEST(test_busy_is_retried_when_the_answer_says),
-        TEST(test_once_is_answered_at_once),
+        TEST(test_B6_a_wait_without_an_answer_ends_in_time),
+        TEST(test_busy_is_retried_at_the_time_in_the_answer),
+        TEST(test_a_try_is_answered_at_once),
         TEST(test_waiters_are_served_in_order_one_at_a_time),
         TEST(test_a_final_answer_ends_the_wait),
         TEST(test_deadline_counts_from_before_the_send),
         TEST(test_F1_a_late_grant_is_not_entered_but_released),
         TEST(test_F1_a_waiter_retries_under_a_new_id),
-        TEST(test_F51_what_was_undone_is_asked_for_under_a_new_number),
-        TEST(test_F51_a_try_that_may_yet_be_undone_is_not_known),
+        TEST(test_F51_after_a_rollback_the_acquire_has_a_new_id),
+        TEST(test_F51_a_try_that_may_still_be_rolled_back_is_unknown),
         TEST(test_a_cancelled_acquire_in_flight_is_released),
         TEST(test_F40_an_acquire_of_unknown_outcome_is_released),
         TEST(test_renewed_at_a_third),
@@ -842,15 +842,15 @@ int main(void) {
         TEST(test_not_reentrant_is_a_deadlock),
         TEST(test_waits_of_one_owner_are_granted_together),
         TEST(test_a_retried_release_is_one_release),
-        TEST(test_a_release_sent_twice_that_finds_nothing_is_not_known),
+        TEST(test_a_release_sent_twice_that_finds_nothing_is_unknown),
         TEST(test_a_release_is_not_a_retry_of_another_id),
         TEST(test_a_release_that_finds_nothing_returns_lost),
         TEST(test_a_release_is_retried_until_the_lease_ends),
-        TEST(test_a_release_buries_what_may_come_late),
+        TEST(test_a_release_leaves_a_tombstone_for_a_late_acquire),
         TEST(test_a_slow_grant_lapses_late),
         TEST(test_an_unanswered_renewal_lapses_late),
         TEST(test_an_outage_ends_waits_exactly),
-        TEST(test_a_wait_rides_an_outage_out),
+        TEST(test_a_wait_survives_an_outage),
         TEST(test_an_acquire_lost_in_an_outage_is_unknown),
         TEST(test_F47_close_ends_waits_and_releases),
     };

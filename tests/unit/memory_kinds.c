@@ -23,9 +23,13 @@ typedef struct kinds_world {
 
 /* ---- Actions --------------------------------------------------------------------------------- */
 
+static void write_client_id(char out[HF__UUID_LENGTH + 1], int index) {
+    snprintf(out, HF__UUID_LENGTH + 1, "00000000-0000-4000-8000-%012u", (unsigned)index % 1000);
+}
+
 static hf__store *open_client(int index) {
     hf__identity who = {.pid = index};
-    snprintf(who.client, sizeof who.client, "client-%d", index);
+    write_client_id(who.client, index);
     hf__store *made = hf__memory_new("kinds", "hf", &who);
     assert_non_null(made);
     return made;
@@ -172,8 +176,8 @@ static void check_queue(kinds_world *w, const int *clients, uint32_t count) {
     hf__lock_info lock_info = inspect_lock(w);
     assert_int_equal(lock_info.waiter_count, count);
     for (uint32_t i = 0; i < count; i++) {
-        char client[16];
-        snprintf(client, sizeof client, "client-%d", clients[i]);
+        char client[HF__UUID_LENGTH + 1];
+        write_client_id(client, clients[i]);
         assert_string_equal(lock_info.waiters[i].client, client);
     }
 }
@@ -242,7 +246,7 @@ static void test_a_dead_reader_expires_while_others_renew(void **state) {
     pass_ms(w, LEASE_MS / 2);
     hf__lock_info lock_info = inspect_lock(w);
     assert_int_equal(lock_info.holders, 1);
-    assert_string_equal(lock_info.identity.client, "client-1");
+    assert_string_equal(lock_info.identity.client, "00000000-0000-4000-8000-000000000001");
     REFUSED(try_acquire(w, 2, 1, HF_WRITE));
     pass_ms(w, LEASE_MS / 2);
     GRANTED(try_acquire(w, 2, 2, HF_WRITE));
@@ -444,6 +448,28 @@ static void test_leaving_the_space_ends_waits_and_holds(void **state) {
     QUEUE(w, 4);
     RELEASED(release_hold(w, 2, 1, HF_READ));
     GRANTED(join_queue(w, 4, 1, HF_WRITE));
+}
+
+/* The client is woken: it need not wait until its retry is due. */
+static bool is_woken(kinds_world *w, int client) {
+    struct pollfd fds[HF__STORE_FDS];
+    hf__store *store = w->clients[client];
+    int count = store->table->pollset(store, fds, true);
+    bool woken = poll(fds, (nfds_t)count, 0) > 0;
+    if (woken) store->table->ready(store, fds, count, NULL);
+    return woken;
+}
+
+static void test_leaving_the_space_wakes_the_next_waiter(void **state) {
+    kinds_world *w = *state;
+    GRANTED(try_acquire(w, 1, 1, HF_WRITE));
+    QUEUED(join_queue(w, 2, 1, HF_READ));
+    QUEUED(join_queue(w, 3, 1, HF_MUTEX));
+    assert_false(is_woken(w, 2));
+    close_client(w, 1);
+    assert_true(is_woken(w, 2));
+    assert_false(is_woken(w, 2)); /* once */
+    assert_false(is_woken(w, 3));
 }
 
 static void test_a_try_neither_takes_nor_loses_a_position(void **state) {
@@ -895,7 +921,7 @@ static void test_inspect_reports_the_holders(void **state) {
     assert_int_equal(lock_info.count, 1);
     assert_int_equal(lock_info.remaining_ms, LEASE_MS - 1000);
     assert_string_equal(lock_info.owner, "o3");
-    assert_string_equal(lock_info.identity.client, "client-1");
+    assert_string_equal(lock_info.identity.client, "00000000-0000-4000-8000-000000000001");
 }
 
 static void test_inspect_reports_permits(void **state) {
@@ -944,6 +970,7 @@ int main(void) {
         TEST(test_a_position_is_lost_after_a_second_without_retry),
         TEST(test_a_release_gives_up_the_position),
         TEST(test_leaving_the_space_ends_waits_and_holds),
+        TEST(test_leaving_the_space_wakes_the_next_waiter),
         TEST(test_a_try_neither_takes_nor_loses_a_position),
         TEST(test_a_try_passes_readers_that_fit_with_it),
         TEST(test_a_waiter_retries_when_a_lease_ends),

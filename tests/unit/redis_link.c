@@ -26,9 +26,9 @@ static int set_up(void **state) {
         return -1;
     f->who = (hf__identity){.client = "c", .pid = 7, .host = "ho", .program = "pr"};
     if (!hf__link_init(&f->link, HF__MESSAGES, &f->url, &f->who, &f->log)) return -1;
-    f->link.fd = ends[0];
+    f->link.net.fd = ends[0];
     f->server = ends[1];
-    f->link.state = HF__LINK_UP;
+    f->link.net.state = HF__NET_UP;
     f->link.session.state = HF__READY;
     f->link.session.pinged_at = hf__now() - 2 * f->url.command_timeout_ms * HF__MS;
     *state = f;
@@ -47,7 +47,7 @@ static int tear_down(void **state) {
 static void test_a_silent_server_is_given_up(void **state) {
     link_fixture *f = *state;
     hf__link_tick(&f->link, hf__now());
-    assert_int_not_equal(f->link.state, HF__LINK_UP);
+    assert_int_not_equal(f->link.net.state, HF__NET_UP);
 }
 
 /* The leading thread reads this connection. It may be waiting for another connection, for
@@ -60,7 +60,7 @@ static void test_an_answer_that_nobody_reads_is_not_due_at_once(void **state) {
     assert_true(hf__link_due(&f->link) <= now);
     for (int i = 0; i < 3; i++) {
         hf__link_tick(&f->link, now);
-        assert_int_equal(f->link.state, HF__LINK_UP);
+        assert_int_equal(f->link.net.state, HF__NET_UP);
         assert_true(hf__link_due(&f->link) > now);
         now = hf__link_due(&f->link);
     }
@@ -88,7 +88,7 @@ ssize_t __wrap_recv(int fd, void *buffer, size_t length, int flags) {
 static void await_answer(link_fixture *f, bool there, bool look) {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     reads.looks = reads.sleeps = 0;
-    reads.fd = f->link.fd;
+    reads.fd = f->link.net.fd;
     reads.server = f->server;
     if (there) assert_int_equal(write(f->server, "+", 1), 1);
     f->link.session.in_flight = f->link.session.unsent = 1; /* an operation without a recipient */
@@ -97,10 +97,10 @@ static void await_answer(link_fixture *f, bool there, bool look) {
     pthread_mutex_unlock(&mutex);
     f->link.session.in_flight = f->link.session.unsent = 0;
     reads.fd = -1;
-    assert_int_equal(f->link.state, HF__LINK_UP);
+    assert_int_equal(f->link.net.state, HF__NET_UP);
 }
 
-static void test_an_answer_is_looked_for_before_it_is_slept_for(void **state) {
+static void test_a_reader_polls_before_it_sleeps(void **state) {
     link_fixture *f = *state;
     await_answer(f, true, true);
     assert_int_equal(reads.looks, 1);
@@ -111,7 +111,7 @@ static void test_an_answer_is_looked_for_before_it_is_slept_for(void **state) {
 }
 
 /* If the server is far away or busy, polling would waste CPU time. */
-static void test_polling_in_vain_backs_off(void **state) {
+static void test_polling_without_an_answer_backs_off(void **state) {
     link_fixture *f = *state;
     for (int in_vain = 1; in_vain <= 3; in_vain++) {
         await_answer(f, false, true);
@@ -144,19 +144,19 @@ static void send_commands(link_fixture *f, size_t length) {
         ssize_t n = recv(f->server, bytes, sizeof bytes, MSG_DONTWAIT);
         assert_true(n > 0);
         got += (size_t)n;
-        f->link.want_write = false; /* the socket has space again */
+        f->link.net.want_write = false; /* the socket has space again */
     }
     pthread_mutex_unlock(&mutex);
 }
 
 /* When a server is back without its scripts, all waiters send theirs in full at once. */
-static void test_what_a_burst_took_is_given_back(void **state) {
+static void test_memory_of_a_burst_is_freed(void **state) {
     link_fixture *f = *state;
-    const hf__buffer *out = &f->link.session.out, *sending = &f->link.sending;
+    const hf__buffer *out = &f->link.session.out, *sending = &f->link.net.sending;
     for (int i = 0; i < 2; i++) send_commands(f, 1 << 20);
     assert_true(out->size + sending->size >= 2 << 20);
     for (int i = 0; i < 200; i++) send_commands(f, 300);
-    assert_int_equal(f->link.state, HF__LINK_UP);
+    assert_int_equal(f->link.net.state, HF__NET_UP);
     assert_true(out->size + sending->size <= 4096);
 }
 
@@ -165,10 +165,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_a_silent_server_is_given_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_answer_that_nobody_reads_is_not_due_at_once, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(test_an_answer_is_looked_for_before_it_is_slept_for, set_up,
+        cmocka_unit_test_setup_teardown(test_a_reader_polls_before_it_sleeps, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_polling_without_an_answer_backs_off, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(test_polling_in_vain_backs_off, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_what_a_burst_took_is_given_back, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_memory_of_a_burst_is_freed, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static size_t count_repeated(log_fixture *f, hf__time now) {
     return count;
 }
 
-static void test_a_release_is_said_again_for_a_lease(void **state) {
+static void test_a_release_is_repeated_for_a_lease(void **state) {
     log_fixture *f = *state;
     note_release(f, HF__RELEASE, "a", 7, HF_OK, false, NOW);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
@@ -120,7 +120,7 @@ static void test_a_later_release_of_a_name_replaces_earlier_ones(void **state) {
 }
 
 /* Another server may still have the waiter in its queue, and would grant the lock to nobody. */
-static void test_who_has_stood_in_line_leaves_it(void **state) {
+static void test_a_queued_waiter_leaves_the_queue(void **state) {
     log_fixture *f = *state;
     hf__op placed = {
         .verb = HF__ACQUIRE, .name = "b", .name_length = 1, .acquire_id = 1, .queued = true};
@@ -133,7 +133,7 @@ static void test_who_has_stood_in_line_leaves_it(void **state) {
     assert_true(f->session.sent.last->leave_queue);
 }
 
-static void test_what_was_lost_leaves_the_line_at_once(void **state) {
+static void test_a_lost_hold_leaves_the_queue_at_once(void **state) {
     log_fixture *f = *state;
     note_release(f, HF__RENEW, "a", 3, HF_LOST, false, NOW);
     assert_false(f->releases.repeat_now);
@@ -149,7 +149,7 @@ static void test_what_was_lost_leaves_the_line_at_once(void **state) {
     assert_true(f->releases.repeat_now);
 }
 
-static void test_of_other_kinds_each_is_its_own(void **state) {
+static void test_releases_of_other_kinds_are_logged_separately(void **state) {
     log_fixture *f = *state;
     for (uint64_t i = 1; i <= 3; i++) {
         hf__op op = {.verb = HF__RELEASE,
@@ -166,7 +166,7 @@ static void test_of_other_kinds_each_is_its_own(void **state) {
     assert_int_equal(hf__fifo_first(&f->session.sent)->kind, HF_READ);
 }
 
-static void test_there_is_a_most_of_them(void **state) {
+static void test_the_log_has_a_maximum_size(void **state) {
     log_fixture *f = *state;
     char name[16];
     for (int i = 0; i < HF__RELEASE_LOG_MAX + 100; i++) {
@@ -183,13 +183,13 @@ static void test_there_is_a_most_of_them(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_a_release_is_said_again_for_a_lease),
+        TEST(test_a_release_is_repeated_for_a_lease),
         TEST(test_only_releases_are_logged),
         TEST(test_a_later_release_of_a_name_replaces_earlier_ones),
-        TEST(test_who_has_stood_in_line_leaves_it),
-        TEST(test_what_was_lost_leaves_the_line_at_once),
-        TEST(test_of_other_kinds_each_is_its_own),
-        TEST(test_there_is_a_most_of_them),
+        TEST(test_a_queued_waiter_leaves_the_queue),
+        TEST(test_a_lost_hold_leaves_the_queue_at_once),
+        TEST(test_releases_of_other_kinds_are_logged_separately),
+        TEST(test_the_log_has_a_maximum_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

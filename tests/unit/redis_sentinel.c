@@ -70,7 +70,7 @@ static void test_it_asks_for_epoch_and_address(void **state) {
     hf__buffer_fini(&out);
 }
 
-static void test_the_newest_is_believed(void **state) {
+static void test_the_newest_is_trusted(void **state) {
     sentinel_fixture *f = *state;
     assert_int_equal(f->s.primary.port, 0);
     sentinel_says(f, 0, 1, 4);
@@ -87,7 +87,7 @@ static void test_the_newest_is_believed(void **state) {
     assert_int_equal(f->s.primary.port, 7);
 }
 
-static void test_most_of_them_can_begin_anew(void **state) {
+static void test_a_majority_can_start_again(void **state) {
     sentinel_fixture *f = *state;
     sentinel_says(f, 0, 9, 4);
     sentinel_says(f, 1, 0, 5);
@@ -168,8 +168,8 @@ static void test_roles(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_it_asks_for_epoch_and_address), TEST(test_the_newest_is_believed),
-        TEST(test_most_of_them_can_begin_anew),   TEST(test_invalid_answers),
+        TEST(test_it_asks_for_epoch_and_address), TEST(test_the_newest_is_trusted),
+        TEST(test_a_majority_can_start_again),    TEST(test_invalid_answers),
         TEST(test_a_failover_message_is_noticed), TEST(test_roles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

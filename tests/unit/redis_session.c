@@ -136,7 +136,7 @@ static void assert_completed(struct session_fixture *f, const hf__op *op, hf_res
 
 /* ---- Login ---- */
 
-static void test_login_is_time_alone(void **state) {
+static void test_login_sends_only_time(void **state) {
     struct session_fixture *f = *state;
     begin_session(f);
     assert_int_equal(f->s.state, HF__LOGIN);
@@ -165,7 +165,7 @@ static void test_login_with_all(void **state) {
     assert_int_equal(f->s.state, HF__READY);
 }
 
-static void test_login_with_password_alone(void **state) {
+static void test_login_with_password_only(void **state) {
     struct session_fixture *f = *state;
     T_HF(HF_OK, hf__session_begin(&f->s, "p w", NOW));
     assert_sent(f, "*2\r\n$4\r\nAUTH\r\n$3\r\np w\r\n*1\r\n$4\r\nTIME\r\n");
@@ -216,7 +216,7 @@ static void test_half_an_answer_does_not_outlive_its_connection(void **state) {
     assert_int_equal(f->s.state, HF__READY);
 }
 
-static void test_registers_again_and_takes_leave(void **state) {
+static void test_registers_again_and_unregisters(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
     hf__time due = hf__session_due(&f->s);
@@ -495,7 +495,7 @@ static void test_late_is_retried_by_the_servers_clock(void **state) {
 
 /* Other clients' tombstones were merged while the request was in flight. That may happen many
    times in a row. */
-static void test_F51_what_a_merging_met_is_sent_again_while_there_is_time(void **state) {
+static void test_F51_an_acquire_refused_by_a_merge_is_sent_again_in_time(void **state) {
     static const char merged[] = "*3\r\n:2\r\n:9000000000\r\n:2\r\n";
     struct session_fixture *f = *state;
     be_ready(f);
@@ -561,7 +561,7 @@ static const struct {
     {"@user_script", HF_PROTOCOL, "the server said"},
 };
 
-static void test_errors_are_told_apart(void **state) {
+static void test_errors_are_distinguished(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
     for (size_t i = 0; i < sizeof troubles / sizeof *troubles; i++) {
@@ -577,7 +577,7 @@ static void test_errors_are_told_apart(void **state) {
     assert_int_equal(f->s.state, HF__READY); /* an error is an answer: the connection stays */
 }
 
-static void test_a_servers_words_are_tamed_and_cut(void **state) {
+static void test_text_of_a_server_is_cleaned_and_cut(void **state) {
     (void)state;
     char error[2000], *detail = NULL;
     memset(error, 'x', sizeof error);
@@ -688,7 +688,7 @@ static void test_invalid_times(void **state) {
     }
 }
 
-static void test_unasked_answers(void **state) {
+static void test_unexpected_answers(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
     feed_bad(f, "+OK\r\n", HF_PROTOCOL, "not requested");
@@ -702,7 +702,7 @@ static void test_unasked_answers(void **state) {
     feed_bad(f, TIME "+OK\r\n", HF_PROTOCOL, "h:6379");
 }
 
-static void test_garbage_leaves_the_rest_to_the_break(void **state) {
+static void test_operations_after_garbage_end_with_the_break(void **state) {
     struct session_fixture *f = *state;
     be_ready(f);
     hf__op *first = submit_op(f, 0, HF__RENEW), *second = submit_op(f, 1, HF__ACQUIRE);
@@ -864,13 +864,13 @@ static void test_a_multi_acquire_needs_its_own_answer(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_login_is_time_alone),
+        TEST(test_login_sends_only_time),
         TEST(test_login_with_all),
-        TEST(test_login_with_password_alone),
+        TEST(test_login_with_password_only),
         TEST(test_login_refused),
         TEST(test_login_expects_ok_before_the_time),
         TEST(test_half_an_answer_does_not_outlive_its_connection),
-        TEST(test_registers_again_and_takes_leave),
+        TEST(test_registers_again_and_unregisters),
         TEST(test_commands),
         TEST(test_scripts_of_a_cluster_declare_a_key_that_never_exists),
         TEST(test_more_commands),
@@ -882,13 +882,13 @@ int main(void) {
         TEST(test_answers_come_in_order_and_in_any_slices),
         TEST(test_noscript_is_sent_whole),
         TEST(test_late_is_retried_by_the_servers_clock),
-        TEST(test_F51_what_a_merging_met_is_sent_again_while_there_is_time),
+        TEST(test_F51_an_acquire_refused_by_a_merge_is_sent_again_in_time),
         TEST(test_late_is_not_retried_after_the_time_limit),
-        TEST(test_errors_are_told_apart),
-        TEST(test_a_servers_words_are_tamed_and_cut),
+        TEST(test_errors_are_distinguished),
+        TEST(test_text_of_a_server_is_cleaned_and_cut),
         TEST(test_wrong_answers),
-        TEST(test_unasked_answers),
-        TEST(test_garbage_leaves_the_rest_to_the_break),
+        TEST(test_unexpected_answers),
+        TEST(test_operations_after_garbage_end_with_the_break),
         TEST(test_break_completes_sent_operations_as_unknown),
         TEST(test_break_with_a_registration_under_way),
         TEST(test_waits_since_the_oldest),

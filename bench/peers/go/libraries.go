@@ -46,8 +46,8 @@ func bsmPeer(addr string) acquireFunc {
 	}
 }
 
-// A wait of rueidislock can miss the message that would end it: after an answer later than its
-// TryNextAfter it waited forever, although the lock was free. So a wait ends after this time and
+// A wait of rueidislock can miss the message that would end it. If an answer took longer than
+// TryNextAfter, it waited forever, although the lock was free. So a wait ends after this time and
 // starts again.
 const patience = time.Second
 

@@ -56,7 +56,7 @@ func monotonic() int64 {
 
 func now() int64 { return startedNs + int64(time.Since(started)) }
 
-type record struct{ asking, acquired, releasing, released int64 }
+type record struct{ requested, acquired, releasing, released int64 }
 
 func work(acquire acquireFunc, worker int, until int64) []record {
 	ctx := context.Background()
@@ -68,7 +68,7 @@ func work(acquire acquireFunc, worker int, until int64) []record {
 	pause := time.Duration(number("pause_ms")) * time.Millisecond
 	records := make([]record, 0, 1<<16)
 	for now() < until {
-		r := record{asking: now()}
+		r := record{requested: now()}
 		lock, err := acquire(ctx, name)
 		check(err)
 		r.acquired = now()
@@ -103,7 +103,7 @@ func run(acquire acquireFunc) {
 	out := bufio.NewWriter(file)
 	for worker, records := range all {
 		for _, r := range records {
-			fmt.Fprintln(out, worker, r.asking, r.acquired, r.releasing, r.released)
+			fmt.Fprintln(out, worker, r.requested, r.acquired, r.releasing, r.released)
 		}
 	}
 	check(out.Flush())

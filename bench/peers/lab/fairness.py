@@ -19,10 +19,11 @@ FIELDS = ["library", "round", "process", "acquisitions", "longest_wait_ms"]
 
 ON_REDIS = [
     libraries.OURS,
-    libraries.Library("SET NX by hand", "python", "setnx", "", "asks every 50 ms", "", 0),
+    libraries.Library("SET NX by hand", "python", "setnx", "", "polls every 50 ms", "", 0),
     *libraries.PEERS,
 ]
-FAIR = libraries.Library("Redisson, fair lock", "java", "fair", "4.7.0", "the next is told", "", 0)
+FAIR = libraries.Library("Redisson, fair lock", "java", "fair", "4.7.0", "the next is notified", "",
+                         0)
 ON_REDIS.insert(1 + [library.name for library in ON_REDIS].index("Redisson"), FAIR)
 ON_ONE_MACHINE = [
     replace(libraries.OURS, name="Holdfast, file:"),
@@ -41,16 +42,16 @@ class Share:
 
 
 def shares(records, processes, begin, end):
-    """Of each process: its acquisitions in the window, and its longest wait within the window."""
+    """The acquisitions and the longest wait of each process within the window."""
     counts, longest = [0] * processes, [0] * processes
-    for process, _, asking, acquired, _, _ in records:
+    for process, _, requested, acquired, _, _ in records:
         counts[process] += begin <= acquired < end
-        longest[process] = max(longest[process], min(acquired, end) - max(asking, begin))
+        longest[process] = max(longest[process], min(acquired, end) - max(requested, begin))
     return list(zip(counts, longest))
 
 
 def window(library, server, seconds):
-    """A crew of its own, warmed up and watched: its records, the window, what the host took."""
+    """Run a new crew. Returns its records, begin and end of the window, and the stolen share."""
     warm = WARM_S.get(library.folder, 1.0)
     with tempfile.TemporaryDirectory() as scratch:
         url = f"file://{scratch}/locks" if library.name.endswith("file:") else None
@@ -71,7 +72,7 @@ def window(library, server, seconds):
 
 
 def measure(have, server, seconds, rounds, say):
-    """The libraries in turn: shares, {library: why it failed}, {library: holds that overlapped}."""
+    """Measure the libraries in turn: shares, {library: reason of failure}, {library: overlaps}."""
     found, failed, overlaps = [], {}, {}
     for round_ in range(1, rounds + 1):
         for library in have:
@@ -108,7 +109,7 @@ def write_csv(path, found):
             out.writerow([s.library, s.round, s.process, s.acquisitions, wait_ms])
 
 
-# ---- What they come to ----
+# ---- Results ----
 
 @dataclass
 class Row:
@@ -118,7 +119,7 @@ class Row:
     least: int
     most: int
     rate: float
-    parts: list  # acquisitions of a process, as a part of what an equal share would have been
+    parts: list  # acquisitions of a process, relative to an equal share
 
 
 def row_of(name, own, seconds):
@@ -135,9 +136,12 @@ def rows(found, seconds):
 
 
 def wait_text(row, seconds):
-    """A wait that was as long as the window may have been longer."""
+    """A wait that filled the whole window may have been longer."""
     whole_window = row.longest_wait >= 0.999 * seconds * 1e9
-    return f"{seconds:g} s or more" if whole_window else duration(row.longest_wait)
+    if whole_window:
+        return f"{seconds:g} s or more"
+    seconds_waited = row.longest_wait / 1e9
+    return f"{seconds_waited:.2f} s" if seconds_waited >= 1 else duration(row.longest_wait)
 
 
 def report(found, failed, overlaps, about):
@@ -162,11 +166,18 @@ def report(found, failed, overlaps, about):
 # ---- The plot: a dot for each process ----
 
 PART_MOST = 4.0  # times an equal share; dots beyond are drawn at the edge
+TICK_TEXTS = ["0", "1× (equal share)", "2×", "3×", "4× or more"]
 LEFT, RIGHT, TOP, STEP, GAP = 158, WIDTH - 128, 86, 28, 26
 
 
 def part_place(part):
     return LEFT + min(part, PART_MOST) / PART_MOST * (RIGHT - LEFT)
+
+
+def window_text(found, seconds):
+    """When one dot of the plot was measured: "in one of two rounds of 10 s"."""
+    rounds = len({s.round for s in found})
+    return f"for {seconds:g} s" if rounds == 1 else f"in one of {rounds} rounds of {seconds:g} s"
 
 
 def plot(path, found, seconds):
@@ -176,14 +187,13 @@ def plot(path, found, seconds):
     bottom = TOP + STEP * len(drawn) + GAP
     drawing = Drawing(
         bottom + 62, "32 processes want one lock: how often does each of them get it?",
-        "each dot is a process that holds the lock for 1 ms and wants it again at once, "
-        f"for {seconds:g} s")
+        f"each dot is one process {window_text(found, seconds)}; "
+        "it holds the lock for 1 ms and wants it again at once")
     drawing.text(WIDTH - 12, TOP - 14, "longest wait", "end", 12, "#222", "bold")
     for tick in range(int(PART_MOST) + 1):
         x = part_place(tick)
         drawing.line(x, TOP - 6, x, bottom, "#888" if tick == 1 else "#ddd")
-        drawing.text(x, bottom + 18, ["nothing", "equal share"][tick] if tick < 2 else
-                     f"{tick}×" + (" or more" if tick == PART_MOST else ""), "middle")
+        drawing.text(x, bottom + 18, TICK_TEXTS[tick], "middle")
     drawing.text((LEFT + RIGHT) / 2, bottom + 42,
                  "acquisitions of each process, relative to an equal share", "middle", 12, "#555")
     drawing.text(LEFT - 14, TOP - 14, "on one Redis", "end", 12, "#555")

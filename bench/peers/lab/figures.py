@@ -9,7 +9,7 @@ def percentile(values, part):
 
 
 def read(paths):
-    """Records of all files: (process, worker, asking, acquired, releasing, released)."""
+    """Records of all files: (process, worker, requested, acquired, releasing, released)."""
     records = []
     for process, path in enumerate(paths):
         with open(path, encoding="ascii") as file:
@@ -69,7 +69,7 @@ class Figures:
 
 
 def overlaps(*window):
-    """Overlapping holds in a window that is otherwise discarded."""
+    """Count overlapping holds in a window whose other figures are discarded."""
     seen = Figures()
     seen.add(*window)
     return seen.overlaps

@@ -107,7 +107,7 @@ def _digest(folder):
 
 
 def install(folder):
-    """Build a driver in a copy of its folder under build/: tools leave files beside sources."""
+    """Build a driver in a copy of its folder under build/, because tools write files there."""
     for tool in NEEDS.get(folder, []):
         if not shutil.which(tool):
             raise Absent(f"`{tool}` is not installed")

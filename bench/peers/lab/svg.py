@@ -44,7 +44,7 @@ class Scale:
 
 class Drawing:
     def __init__(self, height, title, note=""):
-        self.height, self.parts = height, []
+        self.height, self.title, self.parts = height, title, []
         self.text(WIDTH / 2, 24, title, "middle", 16, weight="bold")
         if note:
             self.text(WIDTH / 2, 43, note, "middle", 12, "#555")
@@ -77,7 +77,8 @@ class Drawing:
     def write(self, path):
         with open(path, "w", encoding="utf-8") as file:
             file.write(f"<svg xmlns='http://www.w3.org/2000/svg' width='{WIDTH}' "
-                       f"height='{self.height}' viewBox='0 0 {WIDTH} {self.height}'>\n"
+                       f"height='{self.height}' viewBox='0 0 {WIDTH} {self.height}' role='img'>\n"
+                       f"<title>{escape(self.title)}</title>\n"
                        f"<rect width='{WIDTH}' height='{self.height}' fill='#fff'/>\n")
             file.write("\n".join(self.parts) + "\n</svg>\n")
 

@@ -72,7 +72,7 @@ def window(server, crew, seconds):
 
 
 def measure(library, workload, server, seconds, into, url=None, **words):
-    """One round. It is repeated if the host took too much CPU time; so for every library."""
+    """One round. For every library, it is repeated if the host took too much CPU time."""
     while measure_once(library, workload, server, seconds, into, url, **words) > STOLEN_MOST:
         into.again += 1
 
@@ -130,8 +130,8 @@ def hold_many(library, server, locks=LOCKS):
             crew.end()
             server.flush()
     if not kept:
-        raise Failed("some were lost meanwhile")
+        raise Failed("some locks were lost")
     sent = sum(watch.by_clients.values())
     if not sent:
-        raise Failed("renewed nothing in time")
+        raise Failed("no lock was renewed in time")
     return {"commands_s": sent / took, "cpu": used / took, "bytes": memory / locks}

@@ -39,13 +39,13 @@ async function work(peer, number, until, records) {
   const hold = Number(options.hold_ms);
   const pause = Number(options.pause_ms);
   while (now() < until) {
-    const asking = now();
+    const requested = now();
     const lock = await peer.acquire(name);
     const acquired = now();
     if (hold) await sleep(hold * (1 + Math.random() / 4));
     const releasing = now();
     await peer.release(lock);
-    records.push([number, asking, acquired, releasing, now()]);
+    records.push([number, requested, acquired, releasing, now()]);
     if (pause) await sleep(pause);
   }
 }

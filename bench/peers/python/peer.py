@@ -56,7 +56,7 @@ def worker(client, number, until, records):
     name = options["name"] if options["names"] == "one" else f"{options['name']}:{number}"
     hold, pause = int(options["hold_ms"]), int(options["pause_ms"]) / 1000
     while time.monotonic_ns() < until:
-        asking = time.monotonic_ns()
+        requested = time.monotonic_ns()
         lock = lock_of(client, name)
         lock.acquire()
         acquired = time.monotonic_ns()
@@ -64,7 +64,7 @@ def worker(client, number, until, records):
             time.sleep(random.uniform(hold, 1.25 * hold) / 1000)
         releasing = time.monotonic_ns()
         lock.release()
-        records.append((number, asking, acquired, releasing, time.monotonic_ns()))
+        records.append((number, requested, acquired, releasing, time.monotonic_ns()))
         if pause:
             time.sleep(pause)
 

@@ -9,7 +9,7 @@ from .errors import NoMemoryError
 
 
 class Cancel:
-    """Ends the waits that use it, permanently: later calls with it fail at once.
+    """Ends the waits that use it. Once it has fired, later calls with it fail at once.
 
     Fire it from any thread, or from a handler of the signal module.
     """
@@ -22,7 +22,7 @@ class Cancel:
             raise NoMemoryError("out of memory or descriptors")
 
     def fire(self) -> None:
-        """End every wait that uses it with CancelledError."""
+        """End every wait that uses it. The waits raise CancelledError."""
         self._fired = True
         library().hf_cancel_fire(self._pointer)
         # No lock: a signal handler may run in the middle of link(), which checks again at its end.

@@ -29,7 +29,7 @@ from .errors import (BusyError, CancelledError, ClosedError, ForkedError, Invali
 METRICS_MAX = 32768  # bytes
 
 class Client:
-    """A client of the store that a URL names; without a URL, of $HOLDFAST_URL.
+    """A client of the store that a URL names. Without a URL, $HOLDFAST_URL is used.
 
     Threads of one process usually share one client. Closing it, or leaving its `with` block,
     releases its holds. A forked child cannot use the client of its parent: it must open its own.
@@ -66,13 +66,14 @@ class Client:
         """Acquire the lock `name` and return the hold, for a `with` statement.
 
         timeout   seconds to wait; None: forever; 0: try once
-        lease     seconds after which the store forgets it if it is not renewed; None: the client's
-        max_hold  it is lost this many seconds after the request, even if it is renewed
-        owner     an Owner, or a number of your choice. An owner that has the lock re-enters it.
-                  None: a new owner for this call, which excludes every other call, also of the same
+        lease     seconds after which the store drops the lock, unless it is renewed; None: the
+                  lease of the client
+        max_hold  the lock is lost this many seconds after the request, even if it is renewed
+        owner     an Owner, or a number of your choice. An owner that holds the lock re-enters it.
+                  None: a new owner for this call, which excludes every other call, even in the same
                   thread and task
-        reentrant False: an owner that has it gets DeadlockError instead
-        on_lost   called once with the hold if it is lost, on the client's callback thread
+        reentrant False: an owner that already holds the lock gets DeadlockError
+        on_lost   called once with the hold if the lock is lost, on the client's callback thread
 
         Raises BusyError, WaitTimeoutError, CancelledError, DeadlockError, UnreachableError and
         other subclasses of HoldfastError.
@@ -94,8 +95,8 @@ class Client:
         """Acquire several names, all or none, as one hold.
 
         Give names, or a Request for kinds other than the mutex. Every caller acquires them in the
-        same order, so callers cannot deadlock. Losing one name loses the hold. Otherwise as
-        acquire().
+        same order, so callers cannot deadlock. If one name is lost, the whole hold is lost. The
+        other arguments are those of acquire().
         """
         options = COptions(
             wait_ms=wait_ms(timeout), lease_ms=span_ms(lease, "lease"),
@@ -126,7 +127,8 @@ class Client:
                  on_lost: Optional[LostFunction] = None) -> Hold:
         """Wait to become the leader: acquire `name` and publish `value` under its token.
 
-        Releasing it resigns. Hold.proclaim publishes another value. Otherwise as acquire().
+        To resign, release the hold. Hold.proclaim publishes another value. The other arguments are
+        those of acquire().
         """
         options = COptions(
             wait_ms=wait_ms(timeout), lease_ms=span_ms(lease, "lease"),
@@ -155,7 +157,7 @@ class Client:
         return hold
 
     def extend_exported(self, exported: str, lease: Optional[float] = None) -> None:
-        """Make an exported hold last this many seconds from now; None: its lease."""
+        """Extend an exported hold to this many seconds from now; None: its lease."""
         with self._use() as client:
             check(library().hf_extend_exported(
                 client, encode(exported, "text"), span_ms(lease, "lease")))
@@ -172,7 +174,7 @@ class Client:
         return hold
 
     def _ending(self, cancel: Optional[Cancel], wait: Callable[[], None]) -> None:
-        """Run a wait. Closing the client ends it by a cancel, which is reported as ClosedError."""
+        """Run a wait. If the client is closed, a cancel ends the wait with ClosedError."""
         try:
             wait()
         except CancelledError:
@@ -220,7 +222,7 @@ class Client:
     def observe(self, name: Name, function: LeaderFunction) -> Observer:
         """Call `function` with the Leader, or None, now and at every change that is seen.
 
-        It runs on the client's callback thread, until the observer is closed.
+        The function runs on the client's callback thread, until the observer is closed.
         """
         return Observer(self, name, function)
 
@@ -229,12 +231,12 @@ class Client:
         return Latch(self, name)
 
     def break_lock(self, name: Name, token: int = 0) -> None:
-        """End the ownership of `name` by force; with a token only if it is that one.
+        """End the ownership of `name` by force. With a token, end it only if it has this token.
 
-        Its holder learns of the loss. NotHeldError means that there was nothing to break.
+        The holder is notified of the loss. NotHeldError means that there was nothing to break.
         """
         if not 0 <= token < 1 << 64:
-            raise InvalidError(f"the token {token} is no number of 64 bits")
+            raise InvalidError(f"the token {token} is not a 64-bit number")
         with self._use() as client:
             check(library().hf_break(client, encode(name), token))
 
@@ -255,9 +257,10 @@ class Client:
     # -- Closing
 
     def close(self) -> None:
-        """Release all holds and end every wait with ClosedError. Closing twice is allowed.
+        """Release all holds and end every wait, which raises ClosedError. Closing twice is allowed.
 
-        Closing waits for callbacks to return. So if a callback calls it, it runs on another thread.
+        Closing waits for callbacks to return. So if a callback calls this function, another thread
+        closes the client.
         """
         if os.getpid() != self._pid:
             self._closer()  # frees memory
@@ -301,8 +304,8 @@ class Client:
 
 
 def close_anywhere(client: int) -> None:
-    """Call hf_close from any thread. The callback thread must not call it, but may drop the last
-    reference to a client."""
+    """Close a client from any thread. The callback thread may drop the last reference to a client,
+    but must not call hf_close, so a new thread calls it then."""
     if getattr(callback_thread, "runs", False):
         threading.Thread(target=library().hf_close, args=(client,)).start()
     else:

@@ -18,7 +18,7 @@ from .errors import LostError, NotHeldError, error_of
 
 LostFunction = Callable[["Hold"], None]
 
-# The functions to call when a hold is lost, by the number that the library was given.
+# The functions to call when a hold is lost. The key is the number that was passed to the library.
 lost_functions: Dict[int, Tuple[LostFunction, "weakref.ref[Hold]"]] = {}
 numbers = itertools.count(1)
 
@@ -36,7 +36,7 @@ def in_callback() -> Iterator[None]:
 
 
 # Python's signal handlers cannot run during a wait inside the library. So an upgrade in the main
-# thread returns to Python this often; it keeps its position ahead of all others.
+# thread returns to Python this often. It keeps its position ahead of all other waiters.
 SLICE_MS = 500
 
 EXPORT_MAX = 3584  # bytes
@@ -91,17 +91,17 @@ class Hold:
 
     @property
     def held(self) -> bool:
-        """True if it is not released, not lost and before its deadline, by the clock now."""
+        """True while it is held. False after a release or a loss, and after the deadline."""
         return bool(library().hf_held(self._cell))
 
     @property
     def remaining(self) -> float:
-        """Seconds until the deadline, if nothing renews it; 0 when it is not held."""
+        """Seconds until the deadline, unless it is renewed; 0 if it is not held."""
         return float(library().hf_remaining_ms(self._cell)) / 1000
 
     @property
     def fence(self) -> int:
-        """The token, greater than every earlier holder's. Let the resource refuse a lower one."""
+        """The token, greater than those of earlier holders. A resource should refuse lower ones."""
         return int(library().hf_fence(self._cell))
 
     def fence_of(self, index: int) -> int:
@@ -129,11 +129,11 @@ class Hold:
     # -- Operations
 
     def extend(self, lease: float) -> None:
-        """Make it last for at least this many seconds from now."""
+        """Extend it to at least this many seconds from now."""
         check(library().hf_extend(self._cell, span_ms(lease, "lease")))
 
     def upgrade(self, timeout: Optional[float] = None) -> None:
-        """Turn an UPGRADABLE hold into a writer's. It waits for the other readers to leave."""
+        """Turn an UPGRADABLE hold into a writer's. Waits until the other readers have released."""
         left = wait_ms(timeout)
         in_slices = threading.current_thread() is threading.main_thread()
         while in_slices and (left == FOREVER or left > SLICE_MS):
@@ -149,15 +149,16 @@ class Hold:
         check(library().hf_downgrade(self._cell))
 
     def proclaim(self, value: Union[str, bytes]) -> None:
-        """Publish a value; from then on its holder leads. See Client.campaign."""
+        """Publish a value. From then on the holder leads. See Client.campaign."""
         data = value_of(value)
         check(library().hf_proclaim(self._cell, data, len(data)))
 
     def leave(self) -> str:
-        """Let it leave this process. Any process can adopt it with the returned text.
+        """Export the hold from this process. Any process can adopt it with the returned text.
 
-        See Client.adopt. It lasts for its lease, without renewal. Only a mutex on a server can
-        leave. If this raises, it has not left; with UnknownOutcomeError that is unknown.
+        See Client.adopt. The hold lasts for its lease, without renewal. Only a mutex on a server
+        can be exported. If this raises an error, the hold was not exported. But after
+        UnknownOutcomeError this is unknown.
         """
         hf = library()
         exported = ctypes.create_string_buffer(EXPORT_MAX)
@@ -171,7 +172,7 @@ class Hold:
         return text(exported.value)
 
     def release(self) -> None:
-        """End it. LostError means that it was lost before: others may have worked since."""
+        """Release the lock. LostError: it was lost before, and others may have worked since."""
         result, detail = self._end()
         if result != OK:
             raise error_of(result, detail)

@@ -10,7 +10,7 @@ from ._library import CHistogram, CInfo, CStats, CWaiter, Kind, text
 
 @dataclass(frozen=True)
 class Waiter:
-    """A client in the queue of a lock; one entry, whichever of its threads wait."""
+    """A client in the queue of a lock: one entry, even if several of its threads wait."""
 
     pid: int  # 0: unknown
     client: str
@@ -22,7 +22,7 @@ class Waiter:
 
 @dataclass(frozen=True)
 class Info:
-    """Who holds a lock, as the store reports it. Of a free lock only the waiters are known."""
+    """Who holds a lock, as the store reports it. If the lock is free, only waiters are known."""
 
     held: bool
     kind: Kind

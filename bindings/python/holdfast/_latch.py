@@ -51,7 +51,7 @@ class Latch:
         return left.value
 
     def wait(self, timeout: Optional[float] = None, *, cancel: Optional[Cancel] = None) -> bool:
-        """Wait until it is open; False if it is not after `timeout` seconds; None: forever."""
+        """Wait until it is open. False: it was not open after `timeout` seconds. None: forever."""
         options = COptions(wait_ms=wait_ms(timeout))
         try:
             self._client._ending(

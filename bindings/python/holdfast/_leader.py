@@ -33,7 +33,7 @@ class Leader:
 
 LeaderFunction = Callable[[Optional[Leader]], None]
 
-# The functions to call, by the number that the library was given.
+# The functions to call. The key is the number that was passed to the library.
 observers: Dict[int, LeaderFunction] = {}
 numbers = itertools.count(1)
 

@@ -151,7 +151,7 @@ SIGNATURES = {
 
 
 def candidates() -> Iterator[str]:
-    """Where the library may be, the best first. If $HOLDFAST_LIBRARY is set, only that."""
+    """Paths where the library may be, the best first. Only $HOLDFAST_LIBRARY, if it is set."""
     named = os.environ.get("HOLDFAST_LIBRARY")
     if named:
         yield named
@@ -220,13 +220,13 @@ def text(value: Optional[bytes]) -> str:
 def encode(name: Union[str, bytes], what: str = "name") -> bytes:
     raw = name.encode("utf-8", "surrogateescape") if isinstance(name, str) else bytes(name)
     if b"\0" in raw:  # C would stop at it
-        raise InvalidError(f"the {what} has a NUL in it")
+        raise InvalidError(f"the {what} contains a NUL byte")
     return raw
 
 
-def value_of(said: Union[str, bytes]) -> bytes:
+def value_of(value: Union[str, bytes]) -> bytes:
     """The value of a leader: any bytes."""
-    return said.encode() if isinstance(said, str) else bytes(said)
+    return value.encode() if isinstance(value, str) else bytes(value)
 
 
 def wait_ms(timeout: Optional[float]) -> int:
@@ -234,7 +234,7 @@ def wait_ms(timeout: Optional[float]) -> int:
     if timeout is None or timeout == math.inf:
         return FOREVER
     if not 0 <= timeout < SPAN_MAX:  # also refuses what is not a number
-        raise InvalidError(f"timeout is {timeout!r}: a number of seconds, not below 0")
+        raise InvalidError(f"timeout is {timeout!r}; it must be a number of seconds, 0 or more")
     return math.ceil(timeout * 1000)
 
 
@@ -243,11 +243,11 @@ def span_ms(seconds: Optional[float], what: str) -> int:
     if seconds is None:
         return 0
     if not 0 < seconds < SPAN_MAX:
-        raise InvalidError(f"{what} is {seconds!r}: a number of seconds, above 0")
+        raise InvalidError(f"{what} is {seconds!r}; it must be a number of seconds, above 0")
     return math.ceil(seconds * 1000)
 
 
 def count(number: int, what: str) -> int:
     if not 0 <= number < 1 << 32:
-        raise InvalidError(f"{what} is {number!r}: a number of 32 bits, not below 0")
+        raise InvalidError(f"{what} is {number!r}; it must be a number from 0 to 2**32 - 1")
     return number

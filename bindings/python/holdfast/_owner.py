@@ -8,16 +8,15 @@ from typing import Union
 from ._library import FRESH_OWNER, COptions
 from .errors import InvalidError
 
-NAMED = 1 << 63  # programs choose numbers below this, Owner objects have numbers from here on
+NAMED = 1 << 63  # programs choose numbers below this; Owner objects have this number or higher ones
 numbers = itertools.count(NAMED)
 
 
 class Owner:
     """An owner that may re-enter a lock: pass it to each acquire that is to re-enter.
 
-    A task, a thread or an object creates one and keeps it. Without one, every acquire has a new
-    owner, because tasks share threads: two tasks of an event loop would otherwise both have the
-    lock.
+    A task, a thread or an object creates one and keeps it. Without an Owner, every acquire has a
+    new owner. If the thread were the owner, two tasks of one event loop could hold a lock at once.
     """
 
     def __init__(self) -> None:

@@ -27,7 +27,7 @@ numbers = itertools.count(1)
 
 
 class Wait:
-    """A wait under way. Either may come first: the answer, or the caller giving up."""
+    """A wait in progress. The answer may come first, or the caller may give up first."""
 
     def __init__(self, hold: Hold, cancel: Cancel) -> None:
         self.hold: Optional[Hold] = hold
@@ -189,7 +189,7 @@ def wait_for(call: Call, options: COptions, hold: Hold, closed: Cancel,
 
 
 def try_once(call: Call, options: COptions, hold: Hold) -> bool:
-    """Whether one try succeeds. Errors are ignored: the wait meets them, and may outlast them."""
+    """True if one try succeeds. Errors are ignored here, because a wait may outlast them."""
     wait_ms, options.wait_ms = options.wait_ms, 0
     result = call.run_blocking(options, hold._cell)
     options.wait_ms = wait_ms

@@ -31,7 +31,7 @@ def until(ready, what):
     end = time.monotonic() + PATIENCE
     while not ready():
         if time.monotonic() > end:
-            raise AssertionError(f"waited in vain for {what}")
+            raise AssertionError(f"timed out waiting for {what}")
         time.sleep(0.001)
 
 

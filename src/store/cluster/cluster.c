@@ -2,10 +2,10 @@
 /*
  * The store table over the stores of the nodes, and the combined state for the client and its core.
  *
- *   opening --a node tells where the slots are--> up <--> down: no node is connected
+ *   opening --a node answers with the slot map--> up <--> down: no node is connected
  *
- * While it is up, some nodes may be unreachable. Operations for them fail as unreachable, each by
- * itself.
+ * While the store is up, some nodes may be unreachable. Only the operations for those nodes fail as
+ * unreachable.
  */
 #include "store/cluster/cluster.h"
 
@@ -50,7 +50,7 @@ static void set_down_reason(hf__cluster *c) {
         set_down(c, HF_UNREACHABLE, "no node of the cluster answered within connect_timeout");
 }
 
-/* All nodes that could have told where the slots are have failed. */
+/* Whether all nodes have failed that could have given the slot map. */
 static bool opening_failed(const hf__cluster *c) {
     bool all = c->seeds > 0;
     for (int i = c->seeds; i < HF__HOSTS_MAX; i++) all &= !c->url->hosts[i].name;
@@ -110,8 +110,8 @@ static bool slot_changed(const hf__store *store, const char *name, size_t length
     return hf__slot_map_was_changed(&c->map, hf__slot_of_name(name, length));
 }
 
-/* Names in slots that have moved are checked again. Their releases are repeated, because a promoted
-   node may have lost them. */
+/* Holds and waits for names in slots that have moved are rechecked. Their releases are repeated,
+   because a promoted node may have lost them. */
 static bool cluster_next_notification(hf__store *store, hf__notification *out) {
     hf__cluster *c = cluster_of(store);
     if (hf__slot_map_take_changed(&c->map)) {

@@ -93,11 +93,11 @@ hf__cluster_node *hf__cluster_node_find(const hf__cluster *c, const char *where)
 /* Find a node or create it. NULL: out of memory, or all places are in use. */
 hf__cluster_node *hf__cluster_node_at(hf__cluster *c, const char *where, hf__time now);
 
-/* Update whether it answers; and when to do so again. */
+/* Update `silent` of the node. And when to do so again. */
 void hf__cluster_node_update(hf__cluster_node *m, hf__time now);
 hf__time hf__cluster_node_due(const hf__cluster *c, const hf__cluster_node *m);
 
-/* It has slots, but cannot be reached or does not answer. */
+/* Whether the node has slots, but cannot be reached or does not answer. */
 bool hf__cluster_node_missed(const hf__cluster_node *m);
 
 /* Call after a new map. */
@@ -127,7 +127,7 @@ void hf__cluster_submit(hf__cluster *c, hf__op *op, hf__time now);
 /* A node answered an operation: redirect it, or complete it. */
 void hf__cluster_answered(hf__cluster *c, hf__cluster_node *m, hf__op *op, hf__time now);
 
-/* Continue with waiting operations; and when to do so. */
+/* Continue with waiting operations. And when to do so. */
 void hf__cluster_resume_waiting(hf__cluster *c, hf__time now);
 hf__time hf__cluster_waiting_due(const hf__cluster *c);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hf_list over all nodes, one after the other. A node that joins during the walk is visited as
+/* Runs hf_list over all nodes, one after the other. A node that joins during the walk is visited as
    well. A name whose slot moves meanwhile may be found twice. */
 #include <stdlib.h>
 #include <string.h>

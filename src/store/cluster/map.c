@@ -38,7 +38,8 @@ bool hf__slot_map_owner(const hf__slot_map *m, unsigned slot, char out[HF__WHERE
     return where != NULL;
 }
 
-/* The address as the map has it: a node on the host that was asked may have only a port. */
+/* The address as the map has it: a node on the same host as the node that sent the map may have
+   only a port. */
 static const char *address_in_map(const hf__slot_map *m, const char *where) {
     size_t length = strlen(m->host);
     return !strncmp(where, m->host, length) && where[length] == ':' ? where + length : where;

@@ -3,8 +3,8 @@
  * Which node has which slot, according to the last map; and which slots have moved or changed
  * connection, so that the client checks its locks in them. No I/O.
  *
- * A map may be out of date: a node that is cut off from the others names former owners. Those
- * answer MOVED or do not answer, and then another node is asked.
+ * A map may be out of date: a node that is cut off from the others names former owners. A former
+ * owner answers MOVED or does not answer. Then another node is asked for the map.
  */
 #ifndef HF_STORE_CLUSTER_MAP_H
 #define HF_STORE_CLUSTER_MAP_H
@@ -16,7 +16,7 @@
 typedef struct hf__slot_map {
     bool known;
     hf__cluster_slots *now;
-    /* of the node that `now` is from; nodes without a host are on it, too */
+    /* the host of the node that sent the map; nodes without a host in the map are on it, too */
     char host[HF__WHERE_TEXT];
     bool any_changed;
     uint8_t changed[HF__SLOT_COUNT / 8]; /* since the last hf__slot_map_take_changed */
@@ -39,7 +39,7 @@ bool hf__slot_map_has(const hf__slot_map *m, const char *where);
 /* A node answered that this slot has moved to `where`. */
 void hf__slot_map_moved(hf__slot_map *m, unsigned slot, const char *where);
 
-/* The connection to this node was made anew. */
+/* The connection to this node was replaced by a new one. */
 void hf__slot_map_node_changed(hf__slot_map *m, const char *where);
 
 /* Take the set of changed slots: hf__slot_map_was_changed then reports these. False: none. */

@@ -98,7 +98,7 @@ bool hf__cluster_node_missed(const hf__cluster_node *m) {
     return m->owns && !m->given_up && (m->silent || down);
 }
 
-/* As long as a node with slots is missed, the map is requested again and again. */
+/* As long as a node with slots is missed, the map is requested repeatedly. */
 hf__time hf__cluster_node_due(const hf__cluster *c, const hf__cluster_node *m) {
     hf__time due = m->store->table->due(m->store);
     if (m->waits_since && !m->silent) due = hf__sooner(due, m->waits_since + SILENT);
@@ -115,8 +115,8 @@ void hf__cluster_nodes_mapped(hf__cluster *c) {
     c->must_tidy = true;
 }
 
-/* Operations without an answer may have taken effect. They complete as unknown, and the core asks
-   the new owner. */
+/* Operations without an answer may have taken effect. Their outcome is unknown, and the core
+   repeats them at the new owner. */
 static void give_up_node(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     if (m->given_up) return;
     m->given_up = true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests for the map: when, and to which node. Any node will do. One node at a time is asked, and
-   each time another one, because a node that is cut off from the others has an old map. While no
-   node answers, nodes of the URL are connected to, one more after each short interval. */
+/* Requests for the map: when, and to which node. Any node can answer. One node is asked at a time,
+   and each time another one, because a node that is cut off from the others has an old map. While
+   no node answers, the store connects to the nodes of the URL, one more after each short
+   interval. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,8 +67,8 @@ static void connect_seed(hf__cluster *c, hf__time now) {
     c->must_tidy = true;
 }
 
-/* Each host once: the next one after a short interval, or when all before it have failed. Later the
-   hosts are tried again, because their nodes may have been freed. */
+/* Connects to each host once: to the next one after a short interval, or when all before it have
+   failed. Later the hosts are tried again, because their nodes may have been freed. */
 static void connect_seeds(hf__cluster *c, hf__time now) {
     while (now >= c->seed_at || (c->seeds < seed_count(c) && all_have_failed(c)))
         connect_seed(c, now);
@@ -96,7 +97,7 @@ static void request_map(hf__cluster *c, hf__cluster_node *m, hf__time now) {
     m->store->table->submit(m->store, &m->map_op, now);
 }
 
-/* A node may never answer, so this ends. */
+/* A node may never answer, so a request counts as in flight only for a limited time. */
 static bool map_in_flight(const hf__cluster *c, hf__time now) {
     return c->map_source && now < c->refreshed + ANSWER_TIMEOUT;
 }

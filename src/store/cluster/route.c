@@ -7,8 +7,8 @@
  *   TRYAGAIN     send it again after a pause: some keys of the name have moved, some have not
  *   CLUSTERDOWN  complete it as unreachable: the caller waits and tries again
  *
- * All of this within a little less than the command timeout. So a caller that waits just as long
- * still learns the reason.
+ * All of this ends shortly before the command timeout. So a caller that waits that long still
+ * learns the reason.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static void finish_op(hf__cluster *c, hf__op *op, hf__time now) {
     }
 }
 
-/* The operation was not executed. Without `detail` an earlier detail stays. */
+/* The operation was not executed. If `detail` is NULL, the earlier detail stays. */
 static void fail_single_op(hf__cluster *c, hf__op *op, hf_result result, char *detail,
                            hf__time now) {
     if (detail) {
@@ -65,7 +65,7 @@ static void fail_single_op(hf__cluster *c, hf__op *op, hf_result result, char *d
     finish_op(c, op, now);
 }
 
-/* The same for an acquire that goes with it. */
+/* The same, also for the acquire that was submitted with it. */
 static void fail_op(hf__cluster *c, hf__op *op, hf_result result, char *detail, hf__time now) {
     hf__op *next = op->next_acquire_op;
     op->next_acquire_op = NULL;
@@ -167,8 +167,8 @@ static hf__time redirect_pause(const hf__redirect *d) {
     return hf__sooner(PAUSE_FIRST << doublings, PAUSE_MOST);
 }
 
-/* Renewing a shared hold uses all keys of the name, to serve waiters. Keeping the hold needs only
-   one key. */
+/* Whether the renewal can use a single key. Renewing a shared hold uses all keys of the name, to
+   serve waiters, but keeping the hold needs only one. */
 static bool can_use_single_key(const hf__op *op) {
     return op->verb == HF__RENEW && op->kind != HF_MUTEX && !op->single_key &&
            (!op->upgrades || op->upgrade);
@@ -186,8 +186,8 @@ static void complete_address(hf__redirect *d, const hf__cluster_node *m) {
 static char *explain_redirect(const hf__op *op) {
     bool moves = op->redirect.kind != HF__REDIRECT_MOVED;
     return hf__line("%s (%s)", op->detail ? op->detail : "redirected too often",
-                    moves ? "the slot of this name is on its way to another node"
-                          : "the nodes do not agree which of them has the slot of this name");
+                    moves ? "the slot of this name is being moved to another node"
+                          : "the nodes disagree about which of them has the slot of this name");
 }
 
 static void follow_redirect(hf__cluster *c, const hf__cluster_node *m, hf__op *op, hf__time now) {

@@ -30,8 +30,8 @@ unsigned hf__slot_of_key(const char *key, size_t length) {
     return add_bytes(0, from, (size_t)(close - from)) % HF__SLOT_COUNT;
 }
 
-/* The name as it appears in a key: its own braces are escaped, so the part between the key's braces
-   is never empty. */
+/* The hash of the name as it appears in a key. The braces of the name are escaped there, so the
+   part between the key's own braces is the whole name, and is never empty. */
 unsigned hf__slot_of_name(const char *name, size_t length) {
     uint16_t crc = 0;
     for (size_t i = 0; i < length; i++) {

@@ -4,7 +4,8 @@
  * description, and after fork the child shares it. If the child kept its copy, the lock would
  * outlive the parent that took it.
  *
- * A descriptor is opened and registered in one step, as seen by a fork in another thread.
+ * A descriptor is opened and registered in one step: a fork in another thread comes before both or
+ * after both.
  */
 #ifndef HF_STORE_FILE_CLOFORK_H
 #define HF_STORE_FILE_CLOFORK_H

@@ -22,7 +22,7 @@
 
 /* ---- Filesystem ---- */
 
-/* From the kernel's headers and the filesystems' own; not all of them are in linux/magic.h. */
+/* From the headers of the kernel and of the filesystems; not all of them are in linux/magic.h. */
 static const struct {
     long type;
     const char *name;
@@ -95,11 +95,24 @@ static hf_result check_writable(int fd, const char *path) {
 
 /* ---- Opening ---- */
 
+/* Some filesystems, such as /proc, also report ENOENT although the parent exists. */
+static bool has_parent(const char *path) {
+    struct stat st;
+    size_t length = strlen(path);
+    while (length && path[length - 1] == '/') length--;
+    while (length && path[length - 1] != '/') length--;
+    char *parent = strndup(path, length);
+    bool found = parent && stat(length ? parent : ".", &st) == 0;
+    free(parent);
+    return found;
+}
+
 static hf_result report_cannot_make(const char *path, int error) {
     bool absent = error == ENOENT || error == ENOTDIR || error == EACCES || error == EPERM;
     return hf__fail(
         absent ? HF_UNREACHABLE : HF_REFUSED, "cannot create the directory %s: %s", path,
-        error == ENOENT ? "its parent directory is missing; create that first" : strerror(error));
+        error == ENOENT && !has_parent(path) ? "its parent directory is missing; create that first"
+                                             : strerror(error));
 }
 
 static hf_result report_cannot_open(const char *path, int error) {
@@ -110,7 +123,7 @@ static hf_result report_cannot_open(const char *path, int error) {
         return report_foreign(&st, path);
     return hf__fail(error == ENOENT ? HF_UNREACHABLE : HF_REFUSED,
                     "cannot open the directory %s: %s", path,
-                    error == ELOOP || error == ENOTDIR ? "it is a link or a file, and no directory"
+                    error == ELOOP || error == ENOTDIR ? "it is a link or a file, not a directory"
                                                        : strerror(error));
 }
 

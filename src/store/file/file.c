@@ -107,7 +107,7 @@ static void keep_idle(file_store *f, hf__lock *l) {
     if (++f->idle > IDLE_MAX) drop_lock(f, f->idle_first);
 }
 
-/* The core must hear of this lock: a contender was woken, or a hold must be checked. */
+/* The core must be notified of this lock: a contender was woken, or a hold must be verified. */
 static void list_to_notify(file_store *f, hf__lock *l) {
     if (l->in_notify_list) return;
     l->in_notify_list = true;
@@ -122,7 +122,8 @@ static void complete_op(file_store *f, hf__op *op, hf_result result) {
     hf__ops_push(&f->completed, op);
 }
 
-/* Descriptors or space have run out: close what is open only for later use. True: something was. */
+/* Descriptors or space have run out: close files that are open only for later use. True: some were
+   closed. */
 static bool free_idle(file_store *f) {
     bool some = f->idle_first || hf__peers_trim(&f->peers, 0);
     while (f->idle_first) drop_lock(f, f->idle_first);
@@ -291,7 +292,8 @@ static hf_result read_leader_value(file_store *f, hf__op *op, hf__time now) {
     return r;
 }
 
-/* For a waiter, whose client text is an id of ours. INSPECT says everything about a holder. */
+/* Only for a waiter: its client text is the id of a client of this directory. INSPECT has already
+   described the holder. */
 static hf_result describe_client(const file_store *f, hf__op *op) {
     hf__identity *who = &op->lock_info->identity;
     if (strlen(who->client) != ID_TEXT) return HF_OK;
@@ -312,7 +314,7 @@ static void notify_holder(file_store *f, hf__op *op, uint32_t id, ino_t inode) {
     }
 }
 
-/* Whether a hold is meant: the one with this token, or with 0 any. */
+/* Whether a break of `token` applies to a hold under the token `held`; 0 applies to any hold. */
 static bool token_matches(uint64_t token, uint64_t held) {
     return held && (!token || token == held);
 }
@@ -366,7 +368,7 @@ static hf_result begin_break(file_store *f, hf__op *op) {
     return HF_OK;
 }
 
-/* The pid of a holder that was asked to end its hold and has not; 0: none; -1: unknown. */
+/* The pid of a holder that was asked to end its hold and has not done so; 0: none; -1: unknown. */
 static int64_t find_unbroken(file_store *f, hf__op *op) {
     hf__file_snapshot snapshot;
     int64_t pid = 0;
@@ -381,7 +383,7 @@ static int64_t find_unbroken(file_store *f, hf__op *op) {
     return pid;
 }
 
-/* True: the operation is completed, with either result. */
+/* True: the operation is completed, with HF_OK or HF_UNKNOWN_OUTCOME. */
 static bool finish_break(file_store *f, hf__op *op, hf__time now) {
     int64_t pid = find_unbroken(f, op);
     free(op->detail);
@@ -434,13 +436,13 @@ static hf_result execute_op(file_store *f, hf__op *op, hf__time now) {
     return HF_UNSUPPORTED;
 }
 
-/* These need space for a file, and can be repeated after a failure. */
+/* These operations need space for a file, and can be repeated after a failure. */
 static bool makes_files(uint32_t verb) {
     return verb == HF__ACQUIRE || verb == HF__LATCH_SET || verb == HF__PROCLAIM;
 }
 
-/* Other processes may use the space that we free, or free some when we cannot. So try again, but
-   only a few times if nothing can be removed. */
+/* Other processes may use the space that we free, and may free space when we cannot. So try again,
+   but only a few times if we can remove nothing. */
 static hf_result retry_with_space(file_store *f, hf__op *op, hf__time now) {
     hf_result r = HF__NO_SPACE;
     hf__time end = hf__now() + HF__ENTRY_WAIT_MS * HF__MS;
@@ -544,7 +546,7 @@ static int file_pollset(hf__store *store, struct pollfd *fds, bool reading) {
     return hf__peers_pollset(&((file_store *)store)->peers, fds, reading);
 }
 
-/* Only the waiter that is meant; 0: all with a ticket. */
+/* Mark the waiter with this acquire id; 0: all waiters with a ticket. */
 static void mark_wake_pending(hf__lock *l, uint64_t acquire_id) {
     for (hf__local_contender *s = &l->mutex; s; s = s->next)
         if (acquire_id ? s->acquire_id == acquire_id && s->slot >= 0 : s->ticket >= 0)

@@ -14,7 +14,7 @@
 #define HF__KEY_MAX (HF__PREFIX_MAX + 1 + HF_NAME_MAX)
 
 /* For example "lock.hf.orders:42". Bytes that are unsafe in a file name become %2F and the like. A
-   name that would be too long becomes a hash; the key inside the file tells such locks apart. */
+   name that would be too long becomes a hash; the key inside the file distinguishes such locks. */
 void hf__filename(char out[HF__FILENAME_MAX + 1], const char *key, size_t length);
 
 /* The key that a file name encodes. Returns its length; 0: the name is a hash or not a lock's. */

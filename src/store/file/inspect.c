@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a lock looks from outside: its holder, then the table, then the tickets. */
+/* Describes a lock as another process sees it: its holder, then the table, then the tickets. */
 #include "store/file/inspect.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static hf_result read_holder(const hf__lockfile *file, int fd, hf__head *head, c
     return HF_OK;
 }
 
-/* Waiters in the table come first: they have had the entry lock already. */
+/* Waiters in the table come first, because they have already had the entry lock. */
 static void collect_waiters(hf__file_snapshot *snapshot) {
     for (unsigned i = 0; i < snapshot->table.count; i++) {
         const hf__slot *slot = &snapshot->table.views[i].slot;

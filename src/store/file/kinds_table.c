@@ -23,8 +23,9 @@ typedef struct kinds_table {
     hf__head *head;
     hf__slot_table table;
     hf__lock_state state;
-    hf__store_client *self, me;
-    bool has_tickets; /* a client has a ticket */
+    hf__lock_env env;
+    hf__client_id self; /* clients have the numbers of peers.h */
+    bool has_tickets;   /* a client has a ticket */
 } kinds_table;
 
 hf_result hf__kinds_report_stuck(const hf__lock *l, char **detail) {
@@ -37,16 +38,8 @@ hf_result hf__kinds_report_stuck(const hf__lock *l, char **detail) {
 
 /* ---- Reading ---- */
 
-/* All slots of a client share the address of the first view that was read of it. */
-static hf__store_client *client_of(kinds_table *t, uint32_t id) {
-    for (unsigned i = 0; i < t->table.count; i++)
-        if (t->table.views[i].slot.id == id) return &t->table.views[i].client;
-    hf__text_copy(t->me.uuid, sizeof t->me.uuid, t->record->client);
-    return &t->me;
-}
-
-static hf__contender contender_of(kinds_table *t, const hf__slot *slot) {
-    return (hf__contender){.client = client_of(t, slot->id),
+static hf__contender contender_of(const hf__slot *slot) {
+    return (hf__contender){.client = hf__client_id_of_number(slot->id),
                            .acquire_id = slot->acquire_id,
                            .owner = {slot->owner, slot->logical},
                            .kind = slot->kind,
@@ -55,7 +48,7 @@ static hf__contender contender_of(kinds_table *t, const hf__slot *slot) {
 }
 
 static bool load_holder(kinds_table *t, const hf__slot *slot, uint32_t tag) {
-    hf__contender contender = contender_of(t, slot);
+    hf__contender contender = contender_of(slot);
     hf__holder *made = hf__lock_state_add_holder(&t->state, &contender);
     if (!made) return false;
     made->count = slot->count;
@@ -67,19 +60,19 @@ static bool load_holder(kinds_table *t, const hf__slot *slot, uint32_t tag) {
 }
 
 static bool load_waiter(kinds_table *t, const hf__slot *slot, uint32_t tag) {
-    hf__contender contender = contender_of(t, slot);
-    if (!hf__lock_state_enqueue(&t->state, &contender, false, 0)) return false;
-    hf__lock_state_find_waiter(&t->state, &contender)->tag = tag;
-    return true;
+    hf__contender contender = contender_of(slot);
+    hf__waiter *made = hf__lock_state_enqueue(&t->state, &contender, false, 0);
+    if (made) made->tag = tag;
+    return made != NULL;
 }
 
-/* Note which waiters can be granted before the operation, and who is ahead of whom. If a client has
-   died, no waiter may know yet. */
+/* Before the operation, note which waiters can be granted, and which waiter is ahead of each. If a
+   client has died, count no waiter as notified. */
 static void note_queue(kinds_table *t) {
-    size_t turns = t->table.died ? 0 : hf__lock_state_count_grantable(&t->state), i = 0;
     uint32_t ahead = 0;
+    hf__lock_state_mark_grantable(&t->state, &t->env);
     for (const hf__waiter *it = t->state.waiters; it; ahead = it->tag, it = it->next) {
-        t->table.views[it->tag - 1].was_notified = i++ < turns;
+        t->table.views[it->tag - 1].was_notified = it->can_be_granted && !t->table.died;
         t->table.views[it->tag - 1].ahead_tag = ahead;
     }
 }
@@ -99,13 +92,12 @@ static hf_result load_table(kinds_table *t, char **detail) {
         fits = slot->token ? load_holder(t, slot, i + 1) : load_waiter(t, slot, i + 1);
     }
     if (r || !fits) return r ? r : HF_NOMEM;
-    t->self = client_of(t, t->peers->id);
     note_queue(t);
     return HF_OK;
 }
 
 static void free_table(kinds_table *t) {
-    hf__lock_state_remove_client(&t->state, NULL);
+    hf__lock_state_fini(&t->state);
     hf__slot_table_fini(&t->table);
 }
 
@@ -113,10 +105,6 @@ static void free_table(kinds_table *t) {
 
 static unsigned slot_index_of(const kinds_table *t, uint32_t tag) {
     return tag >= NEW_TAG ? tag - NEW_TAG : t->table.views[tag - 1].index;
-}
-
-static uint32_t client_id_of(const kinds_table *t, uint32_t tag) {
-    return tag && tag < NEW_TAG ? t->table.views[tag - 1].slot.id : t->peers->id;
 }
 
 static hf__slot make_slot(const kinds_table *t, const hf__contender *contender) {
@@ -141,7 +129,7 @@ static hf__slot make_holder_slot(const kinds_table *t, const hf__holder *it) {
     return slot;
 }
 
-/* Reuse a slot of ours that no longer stands for a holder or waiter: we have its range already.
+/* Reuse a slot of ours that no longer has a holder or waiter, because its range is already locked.
    Otherwise take the first free slot. */
 static int claim_slot(kinds_table *t, unsigned *index) {
     for (unsigned i = 0; i < t->table.count; i++) {
@@ -160,8 +148,8 @@ static int claim_slot(kinds_table *t, unsigned *index) {
     return EUSERS;
 }
 
-/* An empty slot is not in use, and neither is one that is not locked. So one of the two is
-   enough. */
+/* A slot is not in use if it is empty or not locked. So it is enough if one of the two steps
+   succeeds. */
 static void clear_slot(hf__lock *l, unsigned index) {
     bool cleared = hf__slot_clear(l->fd, index) == 0;
     if (hf__slot_drop(l->fd, index) == 0)
@@ -198,7 +186,7 @@ static int write_slot(kinds_table *t, hf__slot *slot, uint32_t *tag) {
     return hf__slot_extend(t->lock->fd, was->index, slot->until, slot->count);
 }
 
-/* A new waiter is behind all others, and an upgrade before all others. */
+/* A new waiter goes behind all others, and an upgrade before all others. */
 static int64_t position_of(const kinds_table *t, const hf__waiter *it) {
     if (it->tag) return t->table.views[it->tag - 1].slot.position;
     if (it->next) return t->table.views[it->next->tag - 1].slot.position - 1;
@@ -255,10 +243,10 @@ static void notify_ours(hf__lock *l, uint64_t acquire_id) {
 
 /* Wake waiters that can be granted now, and those that must watch another client. */
 static void wake_waiters(kinds_table *t) {
-    size_t turns = hf__lock_state_count_grantable(&t->state), i = 0;
     uint32_t ahead = 0;
+    hf__lock_state_mark_grantable(&t->state, &t->env);
     for (const hf__waiter *it = t->state.waiters; it; ahead = it->tag, it = it->next) {
-        bool turn = i++ < turns;
+        bool turn = it->can_be_granted;
         if (!it->tag || it->tag >= NEW_TAG) continue;
         const hf__slot_view *view = &t->table.views[it->tag - 1];
         if (view->ahead_tag == ahead && (!turn || view->was_notified)) continue;
@@ -294,7 +282,7 @@ static void update_local(kinds_table *t, hf__local_contender *local,
     if (!waiter) local->stalled_since = 0;
 }
 
-/* Writing failed. The contender keeps what it had before, unless that slot was given up for it. */
+/* Writing failed. The contender keeps its slots, except those that were dropped meanwhile. */
 static void revert_local(const hf__lock *l, hf__local_contender *local) {
     if (local->upgrade_slot >= 0 && !hf__slot_set_has(&l->slots, (unsigned)local->upgrade_slot))
         local->upgrade_slot = -1;
@@ -305,7 +293,15 @@ static void revert_local(const hf__lock *l, hf__local_contender *local) {
 
 /* ---- Waiting ---- */
 
-/* Watch the clients that block us: the waiter ahead, or else all holders. */
+static uint32_t peer_of(const hf__contender *contender) {
+    return (uint32_t)contender->client.low;
+}
+
+static bool is_ours(const hf__contender *contender, const kinds_table *t) {
+    return hf__client_id_is_same(contender->client, t->self);
+}
+
+/* Watch the clients that block us: the one of the waiter ahead, or else those of all holders. */
 static int64_t watch_blockers(kinds_table *t, hf__local_contender *local,
                               const hf__contender *contender) {
     uint32_t ids[HF__WATCHED_MAX];
@@ -314,32 +310,28 @@ static int64_t watch_blockers(kinds_table *t, hf__local_contender *local,
                      *us = hf__lock_state_find_waiter(&t->state, contender);
     while (ahead && ahead != us && ahead->next != us) ahead = ahead->next;
     if (ahead && ahead != us) {
-        ids[count++] = client_id_of(t, ahead->tag);
+        ids[count++] = peer_of(&ahead->contender);
     } else {
         const hf__holder *it = t->state.holders;
         for (; it && count < HF__WATCHED_MAX; it = it->next)
-            if (it->contender.client != t->self) ids[count++] = client_id_of(t, it->tag);
+            if (!is_ours(&it->contender, t)) ids[count++] = peer_of(&it->contender);
     }
-    if (count == 1 && ids[0] == t->peers->id) count = 0; /* this client learns by itself */
+    if (count == 1 && ids[0] == t->peers->id) count = 0; /* this client needs no watch on itself */
     return hf__local_watch(local, t->peers, ids, count);
 }
 
-static bool is_our_waiter(const hf__waiter *it, const kinds_table *t) {
-    return it->contender.client == t->self;
-}
-
-/* Waiters that can be granted have not acted for a long time. They are stopped, so any waiter may
-   pass them. As long as the last of them is the same, all of them are. */
-static void pass_stalled(kinds_table *t, hf__local_contender *local, const hf__contender *contender,
-                         hf__time now) {
-    size_t turns = hf__lock_state_count_grantable(&t->state);
-    const hf__waiter *last = NULL, *us = hf__lock_state_find_waiter(&t->state, contender),
-                     *it = t->state.waiters;
-    for (size_t i = 0; i < turns; i++, it = it->next) {
-        if (it == us || is_our_waiter(it, t)) turns = 0;
+/* Waiters that can be granted, but have not acted for a long time, are probably stopped. So any
+   waiter may pass them. While the last of them stays the same, all of them count as stopped. */
+static void pass_stalled(kinds_table *t, hf__local_contender *local,
+                         const hf__contender *contender) {
+    const hf__waiter *last = NULL, *us = hf__lock_state_find_waiter(&t->state, contender);
+    hf__time now = t->env.now;
+    bool our_turn = false;
+    for (const hf__waiter *it = t->state.waiters; it && it->can_be_granted; it = it->next) {
+        our_turn = our_turn || is_ours(&it->contender, t);
         last = it;
     }
-    if (!turns || !us) {
+    if (!last || our_turn || !us) {
         local->stalled_since = 0;
         return;
     }
@@ -348,7 +340,7 @@ static void pass_stalled(kinds_table *t, hf__local_contender *local, const hf__c
         local->stalled_at = position;
         local->stalled_since = now;
     } else if (now - local->stalled_since >= HF__STALL_LIMIT) {
-        for (; turns; turns--) {
+        while (t->state.waiters && t->state.waiters->can_be_granted) {
             hf__contender first = t->state.waiters->contender;
             hf__lock_state_dequeue(&t->state, &first);
         }
@@ -378,8 +370,8 @@ static hf_result unlock_unchanged(kinds_table *t, hf_result r) {
     return r;
 }
 
-/* The table is empty, so a mutex may have the hold itself. The token is at least 1, because a head
-   of all zeros means that the table may be in use. */
+/* The table is empty, so a mutex may keep the range as its hold. The token is at least 1, because a
+   head of all zeros means that the table may be in use. */
 static hf_result close_table(kinds_table *t, hf__op *op) {
     t->head->kinds.token = max_token(t->state.last_token, 1);
     t->head->kinds.in_use = 0;
@@ -390,15 +382,25 @@ static hf_result close_table(kinds_table *t, hf__op *op) {
     return hf__lock_error(t->lock, "write", error, &op->detail);
 }
 
+static kinds_table make_table(hf__lock *l, hf__peers *peers, const hf__record *self, hf__time now) {
+    return (kinds_table){.lock = l,
+                         .peers = peers,
+                         .record = self,
+                         .env = {.now = now},
+                         .self = hf__client_id_of_number(peers->id)};
+}
+
 hf_result hf__kinds_acquire(hf__lock *l, hf__local_contender *local, hf__peers *peers,
                             const hf__record *self, hf__head *head, hf__op *op, hf__time now) {
-    kinds_table t = {.lock = l, .peers = peers, .record = self, .head = head};
+    kinds_table t = make_table(l, peers, self, now);
+    t.head = head;
+    t.env.unix_us = t.env.token_clock = hf__unix_us();
     hf_result r = load_table(&t, &op->detail);
     if (r) return unlock_unchanged(&t, r);
     if (op->kind == HF_MUTEX && !t.table.count) return close_table(&t, op);
     hf__contender contender = hf__contender_of_op(t.self, op);
-    pass_stalled(&t, local, &contender, now);
-    r = hf__lock_state_acquire(&t.state, t.self, op, now);
+    pass_stalled(&t, local, &contender);
+    r = hf__lock_state_acquire(&t.state, &t.env, t.self, op);
     int error = write_back(&t);
     local->acquire_id = op->acquire_id;
     r = finish_op(&t, local, &contender, error, r, &op->detail);
@@ -428,12 +430,12 @@ static hf_result open_table(kinds_table *t, hf__head *head, char **detail) {
 
 hf_result hf__kinds_renew(hf__lock *l, hf__local_contender *local, hf__peers *peers,
                           const hf__record *self, hf__op *op, hf__time now) {
-    kinds_table t = {.lock = l, .peers = peers, .record = self};
+    kinds_table t = make_table(l, peers, self, now);
     hf__head head;
     hf_result r = open_table(&t, &head, &op->detail);
     if (r) return r;
     hf__contender contender = hf__contender_of_op(t.self, op);
-    r = hf__lock_state_renew(&t.state, t.self, op, now);
+    r = hf__lock_state_renew(&t.state, &t.env, t.self, op);
     int error = write_back(&t);
     if (local->upgrade_slot >= 0) hf__local_unwatch(local);
     r = finish_op(&t, local, &contender, error, r, &op->detail);
@@ -450,8 +452,9 @@ static void drop_slot(hf__lock *l, int64_t index) {
 }
 
 /* Unlock our slots without the entry lock, because it is not available or the table cannot be read.
-   Nobody must wait for us, and waiters notice at their next recheck. Nothing is written: a file
-   that was cut short is not extended, and a slot that is not locked is not in use. */
+   Otherwise other clients would wait for us; now their waiters notice at the next recheck. Nothing
+   is written: a file that was cut short must not be extended, and a slot that is not locked is not
+   in use. */
 static void drop_local_slots(hf__lock *l, const hf__local_contender *local, hf__peers *peers) {
     drop_slot(l, local->slot);
     drop_slot(l, local->upgrade_slot);
@@ -460,7 +463,7 @@ static void drop_local_slots(hf__lock *l, const hf__local_contender *local, hf__
 
 hf_result hf__kinds_release(hf__lock *l, hf__local_contender *local, hf__peers *peers,
                             const hf__record *self, hf__op *op) {
-    kinds_table t = {.lock = l, .peers = peers, .record = self};
+    kinds_table t = make_table(l, peers, self, 0); /* nothing is granted */
     hf__head head;
     char *detail = NULL;
     bool held = local->holds;
@@ -476,6 +479,7 @@ hf_result hf__kinds_release(hf__lock *l, hf__local_contender *local, hf__peers *
         drop_local_slots(l, local, peers);
     } else {
         (void)hf__lock_state_release(&t.state, t.self, op);
+        op->outcome_unknown = false; /* this client knows what it held */
         (void)write_back(&t);
         unlock_and_wake(&t);
         free_table(&t);

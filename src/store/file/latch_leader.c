@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Latches and leader values in sidecar files. The acquire ids of completed operations are not
-   remembered. Other stores remember them because an answer can be lost; here each operation is one
-   call of this process, and either written or not. */
+   remembered. Other stores remember them because an answer can be lost. Here each operation is one
+   call of this process, and no answer can be lost. */
 #include "store/file/latch_leader.h"
 
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "store/file/sidecar.h"
+#include "store/lock_state/token.h"
 
 #define TOUCH_EVERY_S 3600 /* seconds: a latch that clients wait for counts as used */
 
@@ -36,13 +37,6 @@ static hf_result report_damaged(const hf__sidecar *s, char **detail) {
 
 /* ---- Latches ---- */
 
-static uint64_t next_round(uint64_t last) {
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    uint64_t us = (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-    return us > last ? us : last + 1;
-}
-
 static hf_result read_latch(hf__sidecar *s, latch_body *body, char **detail) {
     char bytes[HF__SIDECAR_BODY_MAX];
     size_t length;
@@ -61,7 +55,8 @@ static void fill_answer(hf__op *op, const latch_body *body) {
     op->latch->last_done = body->done;
 }
 
-/* The mtime is the time of the last use. It is set under the lock, as the sweep checks it there. */
+/* The mtime is the time of the last use. It is set under the lock, because the sweep also checks it
+   under the lock. */
 static void touch_latch(hf__sidecar *s) {
     struct stat st;
     char *detail = NULL;
@@ -79,7 +74,7 @@ static hf_result change_latch(hf__sidecar *s, hf__op *op, latch_body *body) {
     if (r) return r;
     uint32_t count = op->latch->count;
     if (set) {
-        body->round = next_round(body->round);
+        body->round = hf__token_next(body->round, 0, hf__unix_us());
         body->left = count;
     } else {
         body->left = body->left > count ? body->left - count : 0;
@@ -120,11 +115,11 @@ static hf_result read_leader(hf__sidecar *s, leader_body *body, size_t *length, 
     return HF_OK;
 }
 
-/* A holder that lost the lock and was paused before this must not overwrite the value of its
-   successor. */
-static bool is_outdated(const leader_body *there, const hf__op *op) {
-    return there->token > op->token ||
-           (there->token == op->token && there->nth >= op->leader_value->sequence);
+/* A holder may lose the lock while it is paused just before this. It must not overwrite the value
+   of its successor. */
+static bool is_outdated(const leader_body *stored, const hf__op *op) {
+    return stored->token > op->token ||
+           (stored->token == op->token && stored->nth >= op->leader_value->sequence);
 }
 
 hf_result hf__file_proclaim(int directory, const char *path, const char *key, size_t length,

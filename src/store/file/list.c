@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists locks by reading the directory once, as one open stream, a few entries per step. So each
-   file that exists during the whole walk is found exactly once. A file stays for a day after its
-   last use, so most files belong to locks that nobody uses; the caller inspects each one. */
+/* Lists locks by reading the directory once, a few entries per step, through one open stream. So
+   each file that exists during the whole walk is found exactly once. A file stays for a day after
+   its last use, so most files belong to locks that nobody uses; the caller inspects each one. */
 #include "store/file/list.h"
 
 #include <dirent.h>

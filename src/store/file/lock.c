@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -16,6 +15,7 @@
 #include "store/file/queue.h"
 #include "store/file/ranges.h"
 #include "store/file/sweep.h"
+#include "store/lock_state/token.h"
 
 /* ---- The file ---- */
 
@@ -136,20 +136,9 @@ void hf__lock_close(hf__lock *l, hf__peers *peers) {
 
 /* ---- With the hold's range ---- */
 
-static uint64_t next_token(uint64_t last, uint64_t seen, int64_t unix_us) {
-    uint64_t token = (last > seen ? last : seen) + 1;
-    return unix_us > 0 && token < (uint64_t)unix_us ? (uint64_t)unix_us : token;
-}
-
-static int64_t unix_us(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
 static void fill_record(hf__record *r, const hf__op *op, uint64_t last, hf__time now) {
-    int64_t us = unix_us();
-    r->token = next_token(last, op->token, us);
+    int64_t us = hf__unix_us();
+    r->token = hf__token_next(last, op->token, us);
     r->acquire_id = op->acquire_id;
     r->until = now + op->lease_ms * HF__MS;
     r->since_unix_ms = us / 1000;
@@ -159,8 +148,8 @@ static void fill_record(hf__record *r, const hf__op *op, uint64_t last, hf__time
 }
 
 /* True: others were queued before us, so the hold is theirs. If the queue is empty, clear the flag
-   in the file and look again. A client that joins takes its ticket first and sets the flag then, so
-   one of us sees the other. */
+   in the file and look again. A client that joins takes its ticket first and then sets the flag, so
+   at least one of the two clients sees the other. */
 static bool others_are_queued(hf__lock *l, const hf__head *head) {
     if (l->was_queued) return false;
     l->expect_queue = (head->has_queue || !head->version) && hf__queue_has_others(l);
@@ -170,7 +159,8 @@ static bool others_are_queued(hf__lock *l, const hf__head *head) {
     return false;
 }
 
-/* The kinds table is not in use: the hold is ours as long as we have its range. */
+/* The kinds table is not in use, so the lock is ours for as long as we have the range of the
+   hold. */
 static hf_result take_mutex(hf__lock *l, hf__peers *peers, const hf__record *self,
                             const hf__head *head, hf__op *op, hf__time now) {
     uint64_t last = head->record.token > head->kinds.token ? head->record.token : head->kinds.token;
@@ -187,8 +177,8 @@ static hf_result take_mutex(hf__lock *l, hf__peers *peers, const hf__record *sel
     return HF_OK;
 }
 
-/* An empty file is new, unless slots of it are in use: then it was cut short. The lock may have had
-   a file before, so its tokens continue above the floor. */
+/* An empty file is new, unless some of its slots are in use: then it was cut short. The lock may
+   have had a file before, so its tokens continue above the floor. */
 static hf_result init_file(hf__lock *l, hf__head *head, hf__op *op) {
     hf__slot_table table;
     hf_result r = hf__slot_table_read(&l->file, l->fd, &l->slots, &table, &op->detail);
@@ -270,7 +260,8 @@ static hf_result take_turn(hf__lock *l, hf__local_contender *local, hf__peers *p
                        : hf__queue_busy(op, HF__RECHECK_MS, false);
 }
 
-/* The obstacle was a file that is being removed, or it is gone: no holder and no waiter. */
+/* Whether nothing prevents another try: the file was being removed, or there is no holder and no
+   waiter any more. */
 static bool worth_another_try(const hf__lock *l) {
     if (hf__lock_used(l)) return false;
     int64_t holder = hf__hold_holder(l->fd);
@@ -290,7 +281,7 @@ static hf_result try_acquire_once(hf__lock *l, hf__local_contender *local, hf__p
     if (r) return r;
     int current = hf__lockfile_is_current(&l->file, l->device, l->inode);
     if (current == 1) return acquire_held(l, local, peers, self, op, now);
-    /* Waiters of a file that is gone must see that, too. */
+    /* Waiters of a file that is gone must also notice that. */
     hf__queue_unlock_and_wake(l, peers);
     if (current < 0) return hf__lock_error(l, "check", -current, &op->detail);
     close_file(l);
@@ -304,7 +295,7 @@ static hf_result retry_acquire(hf__lock *l, hf__local_contender *local, hf__peer
         if (!r) r = try_acquire_once(l, local, peers, self, op, now, i);
         if (r != HF_NOT_HELD) return r;
     }
-    op->detail = hf__line("%s/%s was removed again and again while it was opened; try again",
+    op->detail = hf__line("%s/%s was removed repeatedly while it was being opened; try again",
                           l->file.path, l->file.name);
     return HF_UNREACHABLE;
 }
@@ -316,7 +307,7 @@ hf_result hf__lock_acquire(hf__lock *l, hf__peers *peers, const hf__record *self
         op->token = l->record.token;
         return HF_OK;
     }
-    /* a lower acquire id of ours, which no caller wants any more */
+    /* the hold of a lower acquire id of ours, which no caller wants any more */
     if (op->kind == HF_MUTEX && l->held) hf__queue_unlock_and_wake(l, peers);
     hf__local_contender *local = make_local(l, op);
     if (!local) return HF_NOMEM;
@@ -361,15 +352,15 @@ static hf_result renew_mutex(hf__lock *l, hf__op *op, hf__time now) {
     return error == EIO ? hf__lock_error(l, "write", error, &op->detail) : HF_OK;
 }
 
-/* The renewal is for less than the hold has, or waits for. */
+/* Whether the renewal is for a lower kind than the one that the hold has, or waits for. */
 static bool is_downgrade(const hf__local_contender *s, uint32_t kind) {
     if (kind != HF_READ && kind != HF_UPGRADABLE) return false;
     return s->upgrade_slot >= 0 || s->kind == HF_WRITE ||
            (s->kind == HF_UPGRADABLE && kind == HF_READ);
 }
 
-/* Needs no entry lock, which others might have for long: only we write to this slot. It does not
-   look for waiters, and so reports that there are some. */
+/* This needs no entry lock, because only we write to this slot; others might have the entry lock
+   for long. It does not look for waiters, so it reports that there are some. */
 static hf_result renew_local(hf__lock *l, hf__local_contender *s, hf__peers *peers,
                              const hf__record *self, hf__op *op, hf__time now) {
     hf__slot slot;

@@ -5,7 +5,7 @@
  * To acquire a mutex, a client takes the range of the hold and checks that the file still has the
  * name. It reads the last token and whether others may be queued, and writes the record. If others
  * are queued, it gives the range back and joins the queue. A waiter takes a ticket. It tries again
- * when it is woken, when the client ahead of it dies, and at intervals.
+ * when it is woken, when the client ahead of it dies, and at regular intervals.
  *
  * Kinds other than the mutex use the *kinds table* (kinds_table.h), a table in the file. The *entry
  * lock* guards it: the range of the hold, taken for a moment. A client that gets the entry lock
@@ -46,7 +46,7 @@ typedef struct hf__local_contender {
     unsigned watched_count;
     unsigned unwatched_tries; /* how often a client could not be watched */
 
-    /* Another waiter ahead of it can be granted and does not act, so it is probably stopped. */
+    /* Another waiter ahead can be granted but does not act: that waiter is probably stopped. */
     int64_t stalled_at; /* the ticket or position of that waiter */
     hf__time stalled_since;
 } hf__local_contender;

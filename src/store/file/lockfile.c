@@ -210,8 +210,8 @@ int hf__lockfile_open(const hf__lockfile *file, bool make, hf_result *why, char 
     return fd;
 }
 
-/* Asks only for the inode. Asking for times would make the next write store an exact time, which
-   costs more than the rest of acquiring a lock. */
+/* Requests only the inode. If it requested times, the next write would have to store an exact time,
+   which costs more than the rest of acquiring a lock. */
 static int is_same_inode(int directory, const char *name, dev_t device, ino_t inode) {
     struct statx st;
     if (statx(directory, name, AT_SYMLINK_NOFOLLOW, STATX_INO, &st) != 0)

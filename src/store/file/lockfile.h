@@ -38,7 +38,7 @@ typedef struct hf__record {
     int32_t pid;
     char client[HF__UUID_LENGTH + 4];
     char program[HF__PROGRAM_TEXT], label[HF__LABEL_TEXT];
-    uint64_t checksum; /* over all other fields: fails while the record is being written */
+    uint64_t checksum; /* over all other fields; does not match while the record is being written */
 } hf__record;
 
 /* All zero if the kinds table was never in use. */

@@ -54,15 +54,15 @@ static int make_fifo(const hf__peers *p, const char *start, uint32_t id, int *fd
     return error;
 }
 
-/* True: locked, and still in the directory. A sweep may have removed it as a dead client's before
-   it was locked. */
+/* True: locked, and still in the directory. A sweep may have removed the file before it was locked,
+   as if its client were dead. */
 static bool claim_life(int fd) {
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     struct stat st;
     return fcntl(fd, F_OFD_SETLK, &range) == 0 && fstat(fd, &st) == 0 && st.st_nlink;
 }
 
-/* A sweep may have removed it before it was opened, or before it was locked. */
+/* A sweep may have removed the FIFO before it was opened, or before it was locked. */
 static bool is_worth_retry(int error) {
     return error == EEXIST || error == EAGAIN || error == ENOENT;
 }
@@ -86,8 +86,8 @@ static int make_life(hf__peers *p) {
     return error;
 }
 
-/* A symbolic link is written and read in one step. Without it others see that a client waits, but
-   not which one. */
+/* A symbolic link is written and read in one step. If it cannot be created, others see that a
+   client waits, but not which one. */
 static void write_introduction(const hf__peers *p) {
     char name[HF__PEER_FILENAME_MAX];
     peer_filename(name, HF__WHO_START, p->id);
@@ -115,8 +115,8 @@ int hf__peers_join(hf__peers *p, bool waits) {
     return error;
 }
 
-/* Closing alone is not enough: a helper process may have a copy, and epoll reports as long as one
-   is open. */
+/* Closing alone is not enough: a helper process may have a copy, and epoll reports the FIFO as long
+   as a copy is open. */
 static void close_life(const hf__peers *p, hf__peer *peer) {
     if (peer->life >= 0) epoll_ctl(p->watch, EPOLL_CTL_DEL, peer->life, NULL);
     hf__clofork_close(peer->life);
@@ -179,8 +179,9 @@ static hf__peer *find_peer(hf__peers *p, uint32_t id) {
     return made;
 }
 
-/* A FIFO that is opened after the death of its client never hangs up. But the lock ends before the
-   hang-up comes. So if it is still locked after we opened it, the hang-up will follow. */
+/* A FIFO that is opened after the death of its client never hangs up. When a client dies, its lock
+   ends before the hang-up. So if the FIFO is still locked after we opened it, we will see the
+   hang-up. */
 static bool is_alive(int life) {
     struct flock range = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     return fcntl(life, F_OFD_GETLK, &range) == 0 && range.l_type != F_UNLCK;
@@ -216,7 +217,8 @@ void hf__peers_unwatch(hf__peer *peer) {
 
 static void send_message(int fd, ino_t lock, uint64_t acquire_id) {
     const uint64_t message[] = {lock, acquire_id};
-    /* The FIFO is full if its client does not read. It will retry by itself when it runs again. */
+    /* The FIFO is full if its client does not read. That client rechecks by itself when it runs
+       again. */
     if (fd >= 0 && write(fd, message, sizeof message) < 0) return;
 }
 
@@ -229,8 +231,8 @@ void hf__peers_wake(hf__peers *p, uint32_t id, ino_t lock, uint64_t acquire_id) 
     if (peer->wake < 0 && !peer->watchers) drop_peer(p, peer);
 }
 
-/* Opened only for a moment: while we have it open for writing, others do not see the death of its
-   client. */
+/* Opened only for a moment: while we have the FIFO open for writing, others do not see the death of
+   its client. */
 void hf__peers_request_break(hf__peers *p, uint32_t id, ino_t lock) {
     int fd = open_fifo(p, HF__LIFE_START, id, O_RDWR);
     send_message(fd, lock, 0);

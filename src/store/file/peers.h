@@ -61,8 +61,8 @@ void hf__peers_unwatch(hf__peer *peer);
    closed. */
 bool hf__peers_trim(hf__peers *peers, unsigned keep);
 
-/* Wake a waiter of another client: the one with this acquire id, or with 0 those that have a
-   ticket. Or ask the client to end its hold. */
+/* Wake the waiter of another client that has this acquire id; 0: its waiters that have a ticket.
+   And ask another client to end its hold. */
 void hf__peers_wake(hf__peers *peers, uint32_t id, ino_t lock, uint64_t acquire_id);
 void hf__peers_request_break(hf__peers *peers, uint32_t id, ino_t lock);
 
@@ -70,8 +70,8 @@ void hf__peers_request_break(hf__peers *peers, uint32_t id, ino_t lock);
 bool hf__peers_read_introduction(const hf__peers *peers, uint32_t id,
                                  char out[HF__INTRODUCTION_MAX]);
 
-/* What to poll, and what arrived: the next message, and the next peer that died; false: no more. A
-   peer that died stays valid until it is unwatched. */
+/* The descriptors to poll. Then what arrived: the next message, and the next peer that died; false:
+   no more. A peer that died stays valid until it is unwatched. */
 int hf__peers_pollset(const hf__peers *peers, struct pollfd *fds, bool reading);
 bool hf__peers_next_message(hf__peers *peers, int fd, ino_t *lock, uint64_t *acquire_id);
 bool hf__peers_next_death(hf__peers *peers, uint32_t *id);

@@ -11,7 +11,7 @@
 #include "store/file/ranges.h"
 
 #define UNWATCHED_TRIES 16
-#define DROP_TRIES      3 /* then the file is closed, which unlocks all its ranges */
+#define DROP_TRIES      3 /* after that the file is closed, which unlocks all its ranges */
 
 hf_result hf__queue_busy(hf__op *op, int64_t retry_ms, bool queued) {
     op->retry_ms = retry_ms;
@@ -61,13 +61,13 @@ int64_t hf__local_watch(hf__local_contender *local, hf__peers *peers, const uint
     local->watched_count = watching;
     if (!missed) local->unwatched_tries = 0;
     if (!missed) return HF__RECHECK_MS;
-    /* Usually it is dying, and the kernel is still cleaning up. */
+    /* Usually that client is dying, and the kernel is still cleaning up. */
     return local->unwatched_tries++ < UNWATCHED_TRIES ? HF__RETRY_SOON_MS : HF__UNWATCHED_RETRY_MS;
 }
 
 /* ---- Our own tickets, which the kernel does not report to us ---- */
 
-/* The one with the lowest ticket at or behind `from`. */
+/* Our local contender with the lowest ticket at or behind `from`. */
 static hf__local_contender *find_first_of_ours(hf__lock *l, int64_t from) {
     hf__local_contender *first = NULL;
     for (hf__local_contender *local = &l->mutex; local; local = local->next)
@@ -125,7 +125,7 @@ static void unlock_by_closing(hf__lock *l) {
     free(detail);
 }
 
-/* Closing would also end our holds. In that case others wait until unlocking succeeds. */
+/* If we have holds, closing the file would end them. Others then wait until unlocking succeeds. */
 static void unlock_or_retry(hf__lock *l) {
     if (any_holds(l))
         l->retry_unlock = true;
@@ -152,7 +152,7 @@ bool hf__queue_unlock_and_wake(hf__lock *l, hf__peers *peers) {
     return wake_first(l, peers, 0);
 }
 
-/* The next waiter watches us, so it must look whom to watch now. */
+/* The next waiter watches us, so it must now find another client to watch. */
 void hf__queue_leave(hf__lock *l, hf__local_contender *local, hf__peers *peers) {
     int64_t ticket = local->ticket;
     local->ticket = -1;
@@ -190,8 +190,8 @@ bool hf__queue_retry_unlock(hf__lock *l, hf__peers *peers) {
 
 /* ---- Taking the hold ---- */
 
-/* The range is taken only for a moment: as the entry lock, or by a mutex that has yet to see that
-   the kinds table is in use. */
+/* Whether the range is taken only for a moment: as the entry lock, or by a mutex that has not yet
+   seen that the kinds table is in use. */
 static bool is_brief_lock(const hf__lock *l, bool mutex) {
     hf__head head;
     char *detail = NULL;
@@ -235,8 +235,8 @@ static hf_result watch_client_ahead(hf__lock *l, hf__local_contender *local, hf_
     return hf__queue_busy(op, hf__local_watch(local, peers, &(uint32_t){(uint32_t)id}, 1), true);
 }
 
-/* The lock is free, but the first waiter has not taken it for a long time. It is stopped, so any
-   waiter may pass it. */
+/* Whether the lock has been free for a long time and the first waiter has not taken it. That waiter
+   is probably stopped, so any waiter may pass it. */
 static bool may_pass_stalled(const hf__lock *l, hf__local_contender *local, hf__ticket first,
                              hf__time now) {
     bool idle = hf__hold_holder(l->fd) == 0;
@@ -247,7 +247,7 @@ static bool may_pass_stalled(const hf__lock *l, hf__local_contender *local, hf__
     return false;
 }
 
-/* Another waiter of ours has the lock, or is before this one. */
+/* Whether this client has the lock, or another of its waiters is ahead of this one. */
 static bool is_behind_ours(hf__lock *l, const hf__local_contender *local) {
     return l->held || find_first_of_ours(l, 0) != local;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hold of a lock and its queue of tickets: whom to watch and whom to wake. See lock.h. */
+/* The hold of a lock and its queue of tickets: which clients to watch, and which to wake. See
+   lock.h. */
 #ifndef HF_STORE_FILE_QUEUE_H
 #define HF_STORE_FILE_QUEUE_H
 
@@ -24,7 +25,7 @@ int hf__queue_take_hold(hf__lock *lock, const hf__peers *peers, bool mutex, int6
 /* Drop the hold or the entry lock, and wake the first waiter with a ticket. True: there is one. */
 bool hf__queue_unlock_and_wake(hf__lock *lock, hf__peers *peers);
 
-/* Retry to unlock ranges that could not be unlocked before. True: all are unlocked. */
+/* Try again to unlock ranges that could not be unlocked before. True: all are unlocked now. */
 bool hf__queue_retry_unlock(hf__lock *lock, hf__peers *peers);
 
 /* Take a ticket and wait behind it. HF_OK: the hold or the entry lock is ours, and the ticket is
@@ -35,7 +36,7 @@ hf_result hf__queue_wait(hf__lock *lock, hf__local_contender *local, hf__peers *
                          hf__time now);
 void hf__queue_leave(hf__lock *lock, hf__local_contender *local, hf__peers *peers);
 
-/* Whether there is a ticket: of this client, or of other clients. */
+/* Whether this client has a ticket; whether another client has one. */
 bool hf__queue_has_ours(const hf__lock *lock);
 bool hf__queue_has_others(const hf__lock *lock);
 

@@ -130,7 +130,8 @@ hf__ticket hf__ticket_before(int fd, int64_t until) {
     return found.ticket < 0 ? found : highest_ticket(fd, found, until);
 }
 
-/* The last ticket of all: in growing steps until there is none, then by binary search. */
+/* The last ticket. The search goes in growing steps until it finds none, and is then a binary
+   search. */
 static hf__ticket last_ticket(int fd) {
     hf__ticket low = any_ticket(fd, 0, -1);
     for (int64_t step = 1; low.ticket >= 0 && low.id; step *= 2) {

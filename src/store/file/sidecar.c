@@ -152,7 +152,8 @@ hf_result hf__sidecar_write(hf__sidecar *s, const void *body, size_t length, cha
     while (n < 0 && errno == EINTR);
     if (n == (ssize_t)all) return HF_OK;
     int error = n < 0 ? errno : ENOSPC;
-    if (n >= 0 && ftruncate(s->fd, 0) != 0) error = errno; /* half of it is worse than nothing */
+    /* an empty file is better than a truncated one */
+    if (n >= 0 && ftruncate(s->fd, 0) != 0) error = errno;
     return report_error(s, "write", error, detail);
 }
 
@@ -167,7 +168,7 @@ static int64_t age_ms(int fd) {
            (now.tv_nsec - st.st_mtim.tv_nsec) / 1000000;
 }
 
-/* The value of a leader is kept as long as the lock is held. */
+/* The value of a leader must stay as long as the lock is held. */
 static bool lock_is_held(int directory, const char *name) {
     char lock[HF__FILENAME_MAX + 1];
     hf__text_copy(lock, sizeof lock, name);

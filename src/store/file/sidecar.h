@@ -2,15 +2,16 @@
 /*
  * A small file next to a lock's file, for the latch and for the leader's value. It is written as a
  * whole by one process at a time, under an open file description lock, and read without a lock. The
- * checksum tells a reader that it is being written, or that a crash of the machine cut it short.
+ * checksum shows a reader that the file is being written, or that a crash of the machine cut it
+ * short.
  *
  *   0    magic, length of the key, length of the body, checksum
  *   24   the key: prefix, NUL, name
  *        the body
  *
- * A kill cannot interrupt a write within one page. A body that may be longer must be acceptable to
- * lose when its checksum is wrong. A sweep removes the file under the same lock. So a process that
- * has locked a file without a name opens the one that has the name now.
+ * A kill cannot interrupt a write within one page. It can cut short a longer write, so only
+ * contents that may be lost can be longer. A sweep removes the file under the same lock. So a
+ * process that has locked a removed file opens the file that has the name now.
  */
 #ifndef HF_STORE_FILE_SIDECAR_H
 #define HF_STORE_FILE_SIDECAR_H

@@ -48,7 +48,7 @@ int hf__slot_read(int fd, unsigned index, hf__slot *slot) {
 
 int hf__slot_write(int fd, unsigned index, hf__slot *slot, bool whole) {
     size_t from = whole ? 0 : offsetof(hf__slot, until);
-    char bytes[SLOT_SIZE] = {0}; /* whole, so that the file ends where the last slot ends */
+    char bytes[SLOT_SIZE] = {0}; /* the full size, so that the file ends where the last slot ends */
     slot->checksum = checksum_of(slot);
     memcpy(bytes, slot, sizeof *slot);
     return hf__lockfile_write(fd, bytes + from, sizeof bytes - from,
@@ -95,7 +95,6 @@ static hf__slot_view *add_view(hf__slot_table *table, const hf__slot *slot, unsi
     hf__slot_view *view = &table->views[table->count++];
     *view = (hf__slot_view){.slot = *slot, .index = index, .is_ours = own};
     view->slot.client[sizeof view->slot.client - 1] = '\0';
-    hf__text_copy(view->client.uuid, sizeof view->client.uuid, view->slot.client);
     hf__slot_set_put(&table->taken, index, true);
     return view;
 }
@@ -112,7 +111,7 @@ static hf_result read_again(const hf__lockfile *file, int fd, unsigned index, hf
     return hf__lockfile_report_damaged(file, "is damaged", detail);
 }
 
-/* The id of the client that has the slot; 0: none. Without the entry lock, the slot may be seen
+/* The id of the client that has the slot; 0: none. Without the entry lock, the slot may be read
    while it passes from one owner to another. */
 static hf_result read_owner(const hf__lockfile *file, int fd, const hf__slot_set *own,
                             unsigned index, hf__slot *slot, int64_t *owner, char **detail) {
@@ -150,10 +149,10 @@ static hf_result read_slot(const hf__lockfile *file, int fd, const hf__slot_set 
     return HF_OK;
 }
 
-/* A slot that was read as empty has a locked range. Then its owner has cleared it and is about to
-   unlock it, or could not. Otherwise the contents were cut off or overwritten, and there may be a
-   holder. The slot may be seen while it is being cleared. Without the entry lock, it may be seen
-   while a client takes it. */
+/* Checks a slot that was read as empty although its range is locked. Either its owner has cleared
+   it, and is about to unlock it or failed to. Or its contents were cut off or overwritten, and
+   there may be a holder. The slot may be read while it is being cleared. Without the entry lock, it
+   may also be read while a client takes it. */
 static hf_result check_cleared(const hf__lockfile *file, int fd, bool entry_locked, unsigned index,
                                char **detail) {
     for (int i = 0; i < TRIES; i++) {
@@ -182,8 +181,8 @@ static hf_result check_empty(const hf__lockfile *file, int fd, bool entry_locked
     return HF_OK;
 }
 
-/* Check that no slot is in use besides those seen among the first `read` slots. Without the entry
-   lock, the client that has it may be using one. */
+/* Check that no slot is in use besides those seen among the first `read` slots. If we do not have
+   the entry lock, the client that has it may be using another slot. */
 static hf_result check_rest(const hf__lockfile *file, int fd, const hf__slot_set *own,
                             unsigned read, hf__slot_table *table, char **detail) {
     unsigned from = 0;

@@ -17,7 +17,6 @@
 #define HF_STORE_FILE_SLOT_TABLE_H
 
 #include "store/file/lockfile.h"
-#include "store/lock_state/lock_state.h"
 
 #define HF__SLOTS_MAX 1024
 
@@ -43,9 +42,6 @@ typedef struct hf__slot_view {
     hf__slot slot;
     unsigned index;
     bool is_ours;
-    /* The client of all views with this id: the one in the first of them counts. */
-    hf__store_client client;
-
     bool is_used, was_notified; /* used by kinds_table.c while it writes changes back */
     uint32_t ahead_tag;
 } hf__slot_view;
@@ -70,7 +66,7 @@ typedef struct hf__slot_table {
     hf__slot_view *views;
     unsigned count;
     hf__slot_set taken;
-    bool died; /* some belonged to dead clients, and were cleared */
+    bool died; /* some slots belonged to dead clients, and were cleared */
 } hf__slot_table;
 
 /* Read the table. `own` has the slots of our own open file, which the kernel does not report to us.

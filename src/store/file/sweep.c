@@ -22,11 +22,12 @@
 
 #define STAMP       "swept"
 #define ENTRIES_MAX 100000 /* looked at in one sweep, because hf_close must not take long */
-#define YOUNG_MS    2000   /* the client of a FIFO this young may be about to lock it */
+#define YOUNG_MS    2000   /* the client of a FIFO that was just created may be about to lock it */
 
-#define IDLE_MS      60000 /* when space is needed, files idle this long are removed first */
-#define IDLE_ENTRIES 10000 /* looked at to make space: an operation waits for it */
-#define IDLE_FILES   128   /* removed at once, so that the next operations find space too */
+#define IDLE_MS 60000 /* when space is needed, files idle this long are removed first */
+/* looked at to make space; fewer, because an operation waits meanwhile */
+#define IDLE_ENTRIES 10000
+#define IDLE_FILES   128 /* removed at once, so that the next operations find space too */
 
 #define DEAD_BYTES 4096 /* a larger directory is not read at every start of a client */
 
@@ -45,14 +46,8 @@ static struct timespec time_of(int64_t us) {
     return (struct timespec){.tv_sec = us / SECOND_US, .tv_nsec = us % SECOND_US * 1000};
 }
 
-static int64_t now_us(void) {
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    return us_of(ts);
-}
-
 static int64_t now_ms(void) {
-    return now_us() / 1000;
+    return hf__unix_us() / 1000;
 }
 
 /* ---- The stamp ---- */
@@ -62,8 +57,8 @@ static int open_stamp(int directory) {
                             0600);
 }
 
-/* A floor more than a day ahead was set by a wrong clock. It is ignored, or it would apply for
-   years. */
+/* A floor that is more than a day ahead was set by a wrong clock. It is ignored, because it could
+   otherwise apply for years. */
 static int64_t read_floor(const struct stat *st, int64_t now) {
     int64_t floor = us_of(st->st_mtim);
     return floor < 0 || floor > now + DAY_US ? 0 : floor;
@@ -72,15 +67,15 @@ static int64_t read_floor(const struct stat *st, int64_t now) {
 uint64_t hf__sweep_floor(int directory) {
     struct stat st;
     if (fstatat(directory, STAMP, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode)) return 0;
-    return (uint64_t)read_floor(&st, now_us());
+    return (uint64_t)read_floor(&st, hf__unix_us());
 }
 
-/* Raise the floor to the present, and return it. Only the process that has the stamp locked
-   changes it, so that it never sinks; others use it as it is. While the clock is behind the
-   floor, new files start from the floor, so it is moved ahead of their tokens. */
+/* Raise the floor to the present, and return it. Only the process that has locked the stamp changes
+   the floor, so that it never goes down; other processes only read it. While the clock is behind
+   the floor, new files start from the floor. So the floor is then moved ahead of their tokens. */
 static int64_t raise_floor(int stamp, bool locked) {
     struct stat st;
-    int64_t now = now_us();
+    int64_t now = hf__unix_us();
     if (fstat(stamp, &st) != 0 || !S_ISREG(st.st_mode)) return 0;
     int64_t floor = read_floor(&st, now);
     if (!locked) return floor;
@@ -91,8 +86,8 @@ static int64_t raise_floor(int stamp, bool locked) {
     return read_floor(&st, now); /* as stored: the filesystem may round it down */
 }
 
-/* The stamp's age says when the last sweep was. A clock that was set back makes it look young for
-   long, so what lies in the future counts as old. */
+/* The stamp's age is the time since the last sweep. If the clock was set back, the last sweep may
+   appear to be in the future. Such a stamp counts as old. */
 static bool is_due(int stamp, int64_t keep_ms) {
     struct stat st;
     if (fstat(stamp, &st) != 0 || !S_ISREG(st.st_mode)) return false;
@@ -136,7 +131,7 @@ static bool sweep_lock(const sweeper *s, const char *name) {
     int fd = hf__clofork_open(s->directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0) return false;
     if (is_unused(s, fd, &st) && may_remove(s, &file, fd) && hf__ranges_take(fd)) {
-        /* again: the lock may have been used before we had its ranges */
+        /* check again: the lock may have been used before we had its ranges */
         if (is_unused(s, fd, &st) && may_remove(s, &file, fd) &&
             hf__lockfile_is_current(&file, st.st_dev, st.st_ino) == 1)
             gone = unlinkat(s->directory, name, 0) == 0;
@@ -161,8 +156,8 @@ static void remove_peer_file(int directory, const char *start, const char *id) {
     unlinkat(directory, name, 0);
 }
 
-/* Opened for reading only: while a writer has it open, others would not see the death of its
-   client. */
+/* Opened for reading only: while another process has it open for writing, others do not see the
+   death of its client. */
 static bool is_dead(int directory, const char *name) {
     struct stat st;
     int fd = hf__clofork_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);

@@ -4,10 +4,10 @@
  * dead clients.
  *
  * A lock's file keeps the last token of the lock. Without the file the next token comes from the
- * clock, which may be set back. So each directory has a *floor*: the mtime of its stamp, above each
- * token that was removed with a file. A new file starts from it. The floor is a timestamp, not file
- * contents, because it must be raised when the filesystem is full. The stamp's atime is the time of
- * the last sweep.
+ * clock, which may be set back. So each directory has a *floor*: a lower bound for the tokens of
+ * new files, higher than every token that was removed with a file. It is the mtime of a file, the
+ * stamp. It is not stored as file contents, because it must be raised even when the filesystem is
+ * full. The stamp's atime is the time of the last sweep.
  */
 #ifndef HF_STORE_FILE_SWEEP_H
 #define HF_STORE_FILE_SWEEP_H
@@ -23,9 +23,8 @@ void hf__sweep(int directory, int64_t keep_ms);
    first. True: there is more space now, or another process is making some. */
 bool hf__sweep_idle(int directory);
 
-/* Call when a client starts: makes the stamp, and removes the FIFOs of dead clients. A large
-   directory is read less often, in proportion, so that the average cost of a start stays the
-   same. */
+/* Call when a client starts: makes the stamp, and removes the FIFOs of dead clients. The larger the
+   directory is, the less often it is read, so that the average cost of a start stays the same. */
 void hf__sweep_dead(int directory);
 
 /* All tokens of removed files are below this; 0: no file was removed. */

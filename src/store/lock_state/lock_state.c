@@ -8,7 +8,8 @@
 
 /* A client's mutex acquires form one class, and all other kinds form another. */
 static bool same_client_and_class(const hf__contender *a, const hf__contender *b) {
-    return a->client == b->client && (a->kind == HF_MUTEX) == (b->kind == HF_MUTEX);
+    return hf__client_id_is_same(a->client, b->client) &&
+           (a->kind == HF_MUTEX) == (b->kind == HF_MUTEX);
 }
 
 static bool same_contender(const hf__contender *a, const hf__contender *b) {
@@ -59,17 +60,28 @@ static void add_occupant(occupancy *f, const hf__contender *contender) {
     }
 }
 
+bool hf__lock_state_holders_are_valid(const hf__lock_state *state) {
+    occupancy f = {0};
+    uint64_t last = 0;
+    for (const hf__holder *it = state->holders; it; last = it->token, it = it->next) {
+        if (it->token <= last || !fits_beside(&f, &it->contender)) return false;
+        add_occupant(&f, &it->contender);
+    }
+    return last <= state->last_token;
+}
+
 /* ---- Holders ---- */
 
 /* The state contains storage for one holder, which is enough in most cases. */
 static hf__holder *alloc_holder(hf__lock_state *state) {
-    if (!state->first_record.contender.client) return &state->first_record;
-    return malloc(sizeof(hf__holder));
+    if (state->first_record_in_use) return malloc(sizeof(hf__holder));
+    state->first_record_in_use = true;
+    return &state->first_record;
 }
 
 static void free_holder(hf__lock_state *state, hf__holder *holder) {
     if (holder == &state->first_record)
-        holder->contender.client = NULL;
+        state->first_record_in_use = false;
     else
         free(holder);
 }
@@ -147,11 +159,22 @@ static hf__waiter **find_queue_link(hf__lock_state *state, const hf__contender *
     return link;
 }
 
-bool hf__lock_state_can_grant(const hf__lock_state *state, const hf__contender *contender) {
+static bool is_reachable(const hf__lock_env *env, const hf__waiter *it) {
+    return !env->is_reachable || env->is_reachable(env->store, it->contender.client);
+}
+
+static occupancy occupancy_of_holders(const hf__lock_state *state) {
     occupancy f = {0};
     for (const hf__holder *it = state->holders; it; it = it->next) add_occupant(&f, &it->contender);
+    return f;
+}
+
+bool hf__lock_state_can_grant(const hf__lock_state *state, const hf__lock_env *env,
+                              const hf__contender *contender) {
+    occupancy f = occupancy_of_holders(state);
     for (const hf__waiter *it = state->waiters; it && !covers_contender(contender, &it->contender);
          it = it->next) {
+        if (!is_reachable(env, it)) continue;
         if (!fits_beside(&f, &it->contender)) return false;
         add_occupant(&f, &it->contender); /* count it as granted: it may be at any moment */
     }
@@ -165,16 +188,16 @@ static bool can_grant_waiter(const hf__lock_state *state, const occupancy *f,
     return fits_beside(f, contender);
 }
 
-size_t hf__lock_state_count_grantable(const hf__lock_state *state) {
-    occupancy f = {0};
-    size_t count = 0;
-    for (const hf__holder *it = state->holders; it; it = it->next) add_occupant(&f, &it->contender);
-    for (const hf__waiter *it = state->waiters; it && can_grant_waiter(state, &f, &it->contender);
-         it = it->next) {
+void hf__lock_state_mark_grantable(hf__lock_state *state, const hf__lock_env *env) {
+    occupancy f = occupancy_of_holders(state);
+    bool blocked = false;
+    for (hf__waiter *it = state->waiters; it; it = it->next) {
+        it->can_be_granted = false;
+        if (blocked || !is_reachable(env, it)) continue;
+        it->can_be_granted = can_grant_waiter(state, &f, &it->contender);
+        blocked = !it->can_be_granted;
         add_occupant(&f, &it->contender);
-        count++;
     }
-    return count;
 }
 
 bool hf__lock_state_is_superseded(const hf__lock_state *state, const hf__contender *contender) {
@@ -192,20 +215,24 @@ hf__waiter *hf__lock_state_find_waiter(const hf__lock_state *state,
     return it;
 }
 
-bool hf__lock_state_enqueue(hf__lock_state *state, const hf__contender *contender, bool before_all,
-                            hf__time now) {
+static bool queue_is_full(const hf__lock_state *state, uint32_t max) {
+    uint32_t count = 0;
+    for (const hf__waiter *it = state->waiters; it && count < max; it = it->next) count++;
+    return max && count == max;
+}
+
+hf__waiter *hf__lock_state_enqueue(hf__lock_state *state, const hf__contender *contender,
+                                   bool before_all, uint32_t max) {
     hf__waiter **link = find_queue_link(state, contender);
     if (!*link) {
-        hf__waiter *made = malloc(sizeof *made);
-        if (!made) return false;
+        hf__waiter *made = queue_is_full(state, max) ? NULL : calloc(1, sizeof *made);
+        if (!made) return NULL;
         if (before_all) link = &state->waiters;
         made->next = *link;
-        made->tag = 0;
         *link = made;
     }
     (*link)->contender = *contender;
-    (*link)->seen_at = now;
-    return true;
+    return *link;
 }
 
 void hf__lock_state_dequeue(hf__lock_state *state, const hf__contender *contender) {
@@ -231,26 +258,33 @@ static void remove_if(hf__lock_state *state, holder_predicate *holders, waiter_p
     }
 }
 
-static bool lease_is_over(const hf__holder *it, const void *now) {
-    return *(const hf__time *)now >= it->expires;
+static bool lease_is_over(const hf__holder *it, const void *env) {
+    return ((const hf__lock_env *)env)->now >= it->expires;
 }
 
-static bool waiter_is_gone(const hf__waiter *it, const void *now) {
-    return *(const hf__time *)now - it->seen_at >= HF__WAITER_TIMEOUT;
+static bool waiter_is_gone(const hf__waiter *it, const void *env) {
+    const hf__lock_env *at = env;
+    return at->now - it->seen_at >= at->waiter_timeout;
 }
 
 static bool holder_is_of_client(const hf__holder *it, const void *client) {
-    return !client || it->contender.client == client;
+    return hf__client_id_is_same(it->contender.client, *(const hf__client_id *)client);
 }
 
 static bool waiter_is_of_client(const hf__waiter *it, const void *client) {
-    return !client || it->contender.client == client;
+    return hf__client_id_is_same(it->contender.client, *(const hf__client_id *)client);
 }
 
-void hf__lock_state_expire(hf__lock_state *state, hf__time now) {
-    remove_if(state, lease_is_over, waiter_is_gone, &now);
+void hf__lock_state_expire(hf__lock_state *state, const hf__lock_env *env) {
+    remove_if(state, lease_is_over, waiter_is_gone, env);
 }
 
-void hf__lock_state_remove_client(hf__lock_state *state, const hf__store_client *client) {
-    remove_if(state, holder_is_of_client, waiter_is_of_client, client);
+void hf__lock_state_remove_client(hf__lock_state *state, hf__client_id client) {
+    remove_if(state, holder_is_of_client, waiter_is_of_client, &client);
+}
+
+void hf__lock_state_fini(hf__lock_state *state) {
+    while (state->waiters) remove_waiter_at(&state->waiters);
+    while (state->holders) end_hold_at(state, &state->holders);
+    *state = (hf__lock_state){0};
 }

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The acquire ids of completed operations are not remembered here. Other stores remember them
-   because an answer can be lost; in one process every operation is executed once and answered. */
+   because an answer can be lost. In one process every operation is executed once, and is always
+   answered. */
 #include "store/memory/latch_leader.h"
 
 #include <stdlib.h>
-#include <time.h>
+
+#include "store/lock_state/token.h"
 
 #define RETRY_MS   20
 #define LATCH_KEEP (INT64_C(25) * 3600 * HF__SEC)
 
 /* ---- Latches ---- */
-
-static uint64_t next_round(uint64_t last) {
-    struct timespec ts;
-    clock_gettime(CLOCK_REALTIME, &ts);
-    uint64_t us = (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-    return us > last ? us : last + 1;
-}
 
 static hf_result execute_latch(hf__latch_leader *latch_leader, hf__op *op, hf__time now) {
     hf__latch *l = &latch_leader->latch;
@@ -25,7 +20,7 @@ static hf_result execute_latch(hf__latch_leader *latch_leader, hf__op *op, hf__t
     if (now - latch_leader->latch_used_at > LATCH_KEEP) *l = (hf__latch){0};
     latch_leader->latch_used_at = now;
     if (op->verb == HF__LATCH_SET) {
-        l->round = next_round(l->round);
+        l->round = hf__token_next(l->round, 0, hf__unix_us());
         l->left = count;
     } else if (!l->round) {
         return HF_NOT_HELD;
@@ -40,7 +35,7 @@ static hf_result execute_latch(hf__latch_leader *latch_leader, hf__op *op, hf__t
 /* ---- Leaders ---- */
 
 static hf_result set_leader_value(hf__latch_leader *latch_leader, const hf__lock_state *state,
-                                  const hf__store_client *self, const hf__op *op) {
+                                  hf__client_id self, const hf__op *op) {
     hf__contender contender = {.client = self, .acquire_id = op->acquire_id, .kind = HF_MUTEX};
     const hf__holder *holder = hf__lock_state_find_holder(state, &contender);
     if (!holder || holder->token != op->token) return HF_LOST;
@@ -62,14 +57,13 @@ static hf_result read_leader_value(const hf__latch_leader *latch_leader,
     if (!op->lock_info->held) return HF_NOT_HELD;
     op->lock_info->token = holder->token;
     op->lock_info->remaining_ms = (holder->expires - now) / HF__MS;
-    memcpy(op->lock_info->identity.client, holder->contender.client->uuid,
-           sizeof op->lock_info->identity.client);
+    hf__client_id_to_uuid(holder->contender.client, op->lock_info->identity.client);
     *op->leader_value = *latch_leader->value;
     return HF_OK;
 }
 
 hf_result hf__latch_leader_execute(hf__latch_leader *latch_leader, const hf__lock_state *state,
-                                   const hf__store_client *self, hf__op *op, hf__time now) {
+                                   hf__client_id self, hf__op *op, hf__time now) {
     switch (op->verb) {
     case HF__LATCH_SET:
     case HF__LATCH_COUNT_DOWN:

@@ -16,6 +16,6 @@ typedef struct hf__latch_leader {
 /* Executes LATCH_SET, LATCH_COUNT_DOWN, LATCH_GET, PROCLAIM and LEADER of store.h on behalf of
    `self`. HF_UNSUPPORTED for any other operation. */
 hf_result hf__latch_leader_execute(hf__latch_leader *latch_leader, const hf__lock_state *state,
-                                   const hf__store_client *self, hf__op *op, hf__time now);
+                                   hf__client_id self, hf__op *op, hf__time now);
 
 #endif

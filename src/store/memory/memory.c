@@ -20,6 +20,11 @@
 
 #define KEY_MAX (HF__PREFIX_MAX + 1 + HF_NAME_MAX)
 
+/* A waiter repeats its acquire after this, or sooner if it is not notified. */
+#define NOTIFIED_RETRY_MS 400
+#define RETRY_MS          20
+#define WAITER_TIMEOUT    HF__SEC
+
 typedef struct memory_lock {
     hf__mapped mapped; /* key: prefix, NUL, name; part of this allocation */
     hf__lock_state state;
@@ -27,8 +32,8 @@ typedef struct memory_lock {
 } memory_lock;
 
 typedef struct memory_client {
-    hf__store_client base; /* must be the first member */
-    struct memory_client *next;
+    hf__mapped mapped; /* key: `id` */
+    hf__client_id id;
     hf__identity who;
     int event_fd; /* readable: one of its waiters may be granted; -1: not available */
     bool is_signalled;
@@ -38,8 +43,7 @@ typedef struct space {
     struct space *next;
     char *name;
     unsigned refs;
-    hf__map locks;
-    memory_client *clients;
+    hf__map locks, clients;
 } space;
 
 typedef struct memory_store {
@@ -74,32 +78,28 @@ static memory_lock *find_lock(const memory_store *m, const hf__op *op, bool make
 
 /* ---- Operations ---- */
 
+static memory_client *find_client(const space *s, hf__client_id id) {
+    return (memory_client *)hf__map_find(&s->clients, (const char *)&id, sizeof id);
+}
+
 static hf_result describe_client(const memory_store *m, hf__op *op) {
-    hf__lock_info *s = op->lock_info;
-    for (const memory_client *it = m->space->clients; it; it = it->next)
-        if (!strcmp(it->who.client, s->identity.client)) s->identity = it->who;
+    hf__identity *identity = &op->lock_info->identity;
+    const memory_client *found = find_client(m->space, hf__client_id_of_uuid(identity->client));
+    if (found) *identity = found->who;
     return HF_OK;
 }
 
-static hf_result execute_on_state(hf__lock_state *state, const hf__store_client *self, hf__op *op,
-                                  hf__time now) {
-    hf__lock_state_expire(state, now);
-    switch (op->verb) {
-    case HF__ACQUIRE: return hf__lock_state_acquire(state, self, op, now);
-    case HF__RENEW: return hf__lock_state_renew(state, self, op, now);
-    case HF__RELEASE: return hf__lock_state_release(state, self, op);
-    case HF__BREAK: return hf__lock_state_break(state, op, now);
-    case HF__INSPECT: hf__lock_state_inspect(state, op->lock_info, now); return HF_OK;
-    default: return HF_UNSUPPORTED;
-    }
+static hf__lock_env env_at(const memory_client *self, hf__time now) {
+    return (hf__lock_env){.now = now,
+                          .waiter_timeout = WAITER_TIMEOUT,
+                          .queued_retry_ms = self->event_fd >= 0 ? NOTIFIED_RETRY_MS : RETRY_MS};
 }
 
-/* Signal the clients of waiters that can be granted. A client that is signalled already has yet to
-   look. */
-static void notify_grantable(const hf__lock_state *state) {
-    size_t turns = state->waiters ? hf__lock_state_count_grantable(state) : 0;
-    for (const hf__waiter *it = state->waiters; turns--; it = it->next) {
-        memory_client *m = (memory_client *)it->contender.client;
+/* Signal the clients of waiters that can be granted. A client that is already signalled has not
+   looked at its waiters since then. */
+static void notify_grantable(const space *s, const hf__lock_state *state) {
+    for (const hf__waiter *it = state->waiters; it && it->can_be_granted; it = it->next) {
+        memory_client *m = find_client(s, it->contender.client);
         if (!m->is_signalled) hf__event_set(m->event_fd);
         m->is_signalled = true;
     }
@@ -121,12 +121,13 @@ static void insert_name(hf__list_walk *found, const char *name, size_t length) {
 }
 
 static hf_result list_names(const memory_store *m, hf__list_walk *found, hf__time now) {
+    hf__lock_env env = env_at(m->self, now);
     size_t prefix = strlen(m->prefix) + 1;
     found->count = 0;
     for (hf__mapped *it = NULL; (it = hf__map_next(&m->space->locks, it));) {
         hf__lock_state *state = &((memory_lock *)it)->state;
         if (strcmp(it->key, m->prefix) != 0) continue;
-        hf__lock_state_expire(state, now);
+        hf__lock_state_expire(state, &env);
         if (state->holders || state->waiters)
             insert_name(found, it->key + prefix, it->length - prefix);
     }
@@ -146,10 +147,12 @@ static hf_result execute_op(const memory_store *m, hf__op *op, hf__time now) {
     memory_lock *l = find_lock(m, op, make);
     if (!l && make) return HF_NOMEM;
     if (!l) l = &unused;
-    hf_result r = execute_on_state(&l->state, &m->self->base, op, now);
-    notify_grantable(&l->state);
+    hf__lock_env env = env_at(m->self, now);
+    if (op->verb == HF__ACQUIRE) env.unix_us = env.token_clock = hf__unix_us();
+    hf_result r = hf__lock_state_apply(&l->state, &env, m->self->id, op);
+    notify_grantable(m->space, &l->state);
     return r == HF_UNSUPPORTED
-               ? hf__latch_leader_execute(&l->latch_leader, &l->state, &m->self->base, op, now)
+               ? hf__latch_leader_execute(&l->latch_leader, &l->state, m->self->id, op, now)
                : r;
 }
 
@@ -238,9 +241,10 @@ static memory_client *client_new(const hf__identity *who) {
     memory_client *m = calloc(1, sizeof *m);
     if (!m) return NULL;
     m->who = *who;
-    memcpy(m->base.uuid, who->client, sizeof m->base.uuid);
+    m->id = hf__client_id_of_uuid(who->client);
+    m->mapped.key = (const char *)&m->id;
+    m->mapped.length = sizeof m->id;
     m->event_fd = hf__event_new();
-    m->base.is_notified = m->event_fd >= 0;
     return m;
 }
 
@@ -258,6 +262,7 @@ static space *space_new(const char *name) {
         return NULL;
     }
     hf__map_init(&s->locks, hf__rand_seed());
+    hf__map_init(&s->clients, hf__rand_seed());
     s->next = spaces;
     spaces = s;
     return s;
@@ -269,8 +274,7 @@ static space *space_join(const char *name, memory_client *self) {
     if (!s) s = space_new(name);
     if (!s) return NULL;
     s->refs++;
-    self->next = s->clients;
-    s->clients = self;
+    hf__map_add(&s->clients, &self->mapped);
     return s;
 }
 
@@ -280,31 +284,33 @@ static void space_free(space *s) {
     *link = s->next;
     for (hf__mapped *it; (it = hf__map_next(&s->locks, NULL));) {
         hf__map_remove(&s->locks, it);
-        hf__lock_state_remove_client(&((memory_lock *)it)->state, NULL);
+        hf__lock_state_fini(&((memory_lock *)it)->state);
         free(((memory_lock *)it)->latch_leader.value);
         free(it);
     }
     hf__map_fini(&s->locks);
+    hf__map_fini(&s->clients);
     free(s->name);
     free(s);
 }
 
 /* A client that leaves ends its holds and waits. */
 static void space_leave(space *s, memory_client *self) {
+    hf__lock_env env = {0};
     for (hf__mapped *it = NULL; (it = hf__map_next(&s->locks, it));) {
-        hf__lock_state_remove_client(&((memory_lock *)it)->state, &self->base);
-        notify_grantable(&((memory_lock *)it)->state);
+        hf__lock_state *state = &((memory_lock *)it)->state;
+        hf__lock_state_remove_client(state, self->id);
+        hf__lock_state_mark_grantable(state, &env);
+        notify_grantable(s, state);
     }
-    memory_client **link = &s->clients;
-    while (*link != self) link = &(*link)->next;
-    *link = self->next;
+    hf__map_remove(&s->clients, &self->mapped);
     client_free(self);
     if (!--s->refs) space_free(s);
 }
 
 static void memory_free(hf__store *store, bool forked) {
     memory_store *m = (memory_store *)store;
-    if (m->space && !forked) { /* in a child the spaces may be half changed */
+    if (m->space && !forked) { /* in a forked child the spaces may be inconsistent */
         pthread_mutex_lock(&spaces_mutex);
         space_leave(m->space, m->self);
         pthread_mutex_unlock(&spaces_mutex);

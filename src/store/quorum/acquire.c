@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ACQUIRE goes to all nodes at once. A majority of grants is not enough, because each node has
- * given its own token. The highest one becomes the common token and is written back to the others.
- * A node counts only if it still has our hold then. From then on every token that this node gives
- * is higher. The majority of the next holder contains such a node.
+ * given its own token. The highest one becomes the common token, and is written to the other nodes.
+ * A node counts only if it still has our hold at that time. From then on, every token that this
+ * node gives is higher. At least one such node is in the majority of the next holder.
  *
- * To avoid the second step, each node is asked for a token above what the clocks of the nodes are
- * about to say. Then all nodes usually give the same token.
+ * To avoid the second step, the request names a token that is higher than the clocks of all nodes
+ * will be when it arrives. Then all nodes usually give the same token.
  */
 #include "base/error.h"
 #include "store/quorum/quorum_op.h"
@@ -82,7 +82,7 @@ static void agree_on_token(hf__quorum_op *qop, hf__time now) {
 
 /* If another client has a majority, retry when the nodes say so. Otherwise several clients compete;
    a random delay separates them, and it grows with each attempt. */
-static int64_t retry_ms(hf__quorum_op *qop, const acquire_tally *t) {
+static int64_t choose_retry_ms(hf__quorum_op *qop, const acquire_tally *t) {
     int64_t longest = 1;
     uint32_t doubling = qop->op->attempt < SPLIT_DOUBLING ? qop->op->attempt : SPLIT_DOUBLING;
     if (t->busy < qop->q->majority)
@@ -109,7 +109,7 @@ static void fail_acquire(hf__quorum_op *qop, const acquire_tally *t, hf__time no
         op->detail = hf__quorum_why(qop->q, qop);
     }
     qop->q->no_quorum = op->result == HF_UNREACHABLE;
-    if (op->result == HF_BUSY) op->retry_ms = retry_ms(qop, t);
+    if (op->result == HF_BUSY) op->retry_ms = choose_retry_ms(qop, t);
     op->sent_at = qop->began;
     qop->op = NULL;
     qop->over = true;
@@ -131,8 +131,8 @@ static void decide_acquire(hf__quorum_op *qop, hf__time now) {
         hf__quorum_op_complete(qop, HF_OK, NULL);
         return;
     }
-    /* It cannot be granted. Whether another client is the reason is known when a majority has
-       answered. */
+    /* It cannot be granted any more. Once a majority has answered, it is known whether another
+       client is the reason. */
     bool possible = (agreeing ? t.agreed : t.granted) + t.pending >= qop->q->majority;
     if (!possible && (!t.pending || t.answered_count >= qop->q->majority))
         fail_acquire(qop, &t, now);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* INSPECT, CLIENT_INFO and BREAK go to all nodes. The holder of a lock is the client that a
-   majority reports, or may report if some nodes do not answer. A client on a minority is only
-   trying to acquire. */
+   majority reports, or could report if all nodes answered. A client that only a minority reports is
+   still trying to acquire. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,7 +141,7 @@ static uint64_t highest_token(const hf__quorum_op *qop, hf_result result) {
     return token;
 }
 
-/* A holder has no majority any more, once too few nodes are left that may still have the hold. */
+/* The hold is broken once so few nodes may still have it that they are no majority. */
 static void decide_break(hf__quorum_op *qop, hf__time now) {
     (void)now;
     int broken = 0, not_held = 0, late = 0, maybe = 0;

@@ -14,7 +14,8 @@
 #include "base/url.h"
 #include "store/quorum/quorum_op.h"
 
-/* For nodes that are slower than a majority during opening, plus 3 times what the majority took. */
+/* During opening, nodes that are slower than the majority get this long, plus 3 times as long as
+   the majority took. */
 #define GRACE        (20 * HF__MS)
 #define UPTIME_RETRY (100 * HF__MS)
 
@@ -82,7 +83,7 @@ static int count_up(const hf__quorum *q) {
     return n;
 }
 
-/* So many nodes failed to connect that a majority is impossible. */
+/* Whether too many nodes failed to connect for a majority. */
 static bool majority_failed(const hf__quorum *q) {
     int n = 0;
     for (int i = 0; i < q->count; i++)
@@ -96,7 +97,8 @@ static uint64_t count_links(const hf__quorum *q) {
     return n;
 }
 
-/* All nodes are up or have failed. Or a majority is up, and the others had a short time. */
+/* The store is opened when a majority is up, and each other node is up, has failed, or had a short
+   time. */
 static void open_up(hf__quorum *q, hf__time now) {
     bool all = true;
     for (int i = 0; i < q->count; i++)
@@ -111,8 +113,8 @@ static void open_up(hf__quorum *q, hf__time now) {
     q->first_links = count_links(q);
 }
 
-/* The shortest round trip to any node. It serves to refuse leases that cannot work, and a first
-   sample may be slow. */
+/* The shortest round trip to any node. It is used to refuse leases that are too short, so the slow
+   first sample of a node must not count. */
 static int64_t round_trip_us(const hf__quorum *q) {
     int64_t best = 0;
     for (int i = 0; i < q->count; i++) {
@@ -122,8 +124,8 @@ static int64_t round_trip_us(const hf__quorum *q) {
     return best;
 }
 
-/* A result that so many nodes share that the others are no majority, such as a wrong password or
-   certificate. */
+/* The result, such as a wrong password or certificate, of so many nodes that the others are no
+   majority. HF_NO_QUORUM: there is none. */
 static hf_result shared_result(const hf__quorum *q) {
     for (int i = 0; i < q->count; i++) {
         hf_result r = q->nodes[i].at.store->down_result;

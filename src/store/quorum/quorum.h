@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The `redis+quorum://` store: one lock over several independent servers (RedLock). The lock is
-   held if a majority of the nodes says so, and a minority may fail. It consists of one store per
-   node, and uses them only through store.h. */
+   held if a majority of the nodes says so, and a minority may fail. It has one store per node, and
+   uses them only through store.h. */
 #ifndef HF_STORE_QUORUM_H
 #define HF_STORE_QUORUM_H
 
@@ -27,7 +27,7 @@ typedef struct hf__quorum_node {
    allowed. */
 hf_result hf__quorum_lease_check(int64_t rejoin_ms, int64_t lease_ms, char **detail);
 
-/* Takes ownership of the nodes' stores, also if it fails. Borrows the log. NULL: out of memory. */
+/* Takes ownership of the nodes' stores, even if it fails. Borrows the log. NULL: out of memory. */
 hf__store *hf__quorum_new(const hf__quorum_config *config, const hf__quorum_node *nodes, int count,
                           hf__log *log);
 

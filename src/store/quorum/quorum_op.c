@@ -97,7 +97,8 @@ bool hf__vote_counts(const hf__vote *v) {
     return n->known && n->link == v->op.link && !hf__node_too_young(v->qop->q, n, v->qop->began);
 }
 
-/* A node that does not know the script for its uptime answers that request after the vote. */
+/* The uptime of a node may become known after its vote: if the node does not know the script for
+   it, the request is sent again. */
 bool hf__vote_pending(const hf__vote *v) {
     const hf__quorum_op *qop = v->qop;
     const hf__node *n = hf__vote_node(v);
@@ -227,6 +228,7 @@ hf_result hf__quorum_op_refused(const hf__quorum_op *qop, char **detail) {
     return first->op.result;
 }
 
+/* Why a node cannot agree. Returns 0 if it can, or has not answered yet. */
 static int explain_node(const hf__quorum *q, const hf__quorum_op *qop, int i, char *to,
                         size_t size) {
     const hf__node *n = &q->nodes[i];
@@ -239,18 +241,31 @@ static int explain_node(const hf__quorum *q, const hf__quorum_op *qop, int i, ch
                         n->at.name, (q->now - n->born) / HF__MS, q->config.rejoin_ms);
     if (v && v->state == HF__VOTE_ANSWERED && v->op.detail)
         return snprintf(to, size, "%s", v->op.detail);
-    if (down) return snprintf(to, size, "%s", down);
-    if (!n->at.store->up || (v && v->state == HF__VOTE_SENT))
-        return snprintf(to, size, "%s has not answered", n->at.name);
-    return 0;
+    return down ? snprintf(to, size, "%s", down) : 0;
+}
+
+static int explain_silent_node(const hf__quorum *q, const hf__quorum_op *qop, int i, char *to,
+                               size_t size) {
+    const hf__node *n = &q->nodes[i];
+    bool silent = !n->at.store->up || (qop && qop->votes[i].state == HF__VOTE_SENT);
+    return silent ? snprintf(to, size, "%s has not answered", n->at.name) : 0;
 }
 
 char *hf__quorum_why(const hf__quorum *q, const hf__quorum_op *qop) {
     char nodes[WHY_MAX] = "";
     size_t used = 0;
+    int unable = 0;
+    for (int i = 0; i < q->count; i++) {
+        char one[400];
+        unable += explain_node(q, qop, i, one, sizeof one) > 0;
+    }
+    /* if too many nodes cannot agree, the others are not waited for */
+    bool awaited = q->count - unable >= q->majority;
     for (int i = 0; i < q->count && used + 3 < sizeof nodes; i++) {
         char one[400];
-        if (explain_node(q, qop, i, one, sizeof one) <= 0) continue;
+        if (explain_node(q, qop, i, one, sizeof one) <= 0 &&
+            (!awaited || explain_silent_node(q, qop, i, one, sizeof one) <= 0))
+            continue;
         int n = snprintf(nodes + used, sizeof nodes - used, "%s%s", used ? "; " : ": ", one);
         used = n < 0 || (size_t)n >= sizeof nodes - used ? sizeof nodes : used + (size_t)n;
     }

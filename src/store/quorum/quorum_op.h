@@ -78,8 +78,8 @@ struct hf__quorum_op {
     bool expired;       /* `decide_by` has passed */
     bool over;          /* its acquire id was released */
     bool has_result;    /* RELEASE: the caller's operation has its result already */
-    /* ACQUIRE, RENEW: a majority has granted. RELEASE: decided, and the other nodes have a short
-       time. */
+    /* ACQUIRE, RENEW: a majority has granted or renewed. RELEASE: it is decided, and the other
+       nodes have a short time to answer. */
     bool enough;
     uint64_t acquire_id, token;
     int64_t lease_ms;
@@ -97,8 +97,9 @@ struct hf__quorum {
     hf__rand rand;
     int count, majority;
     hf__node nodes[HF__NODES_MAX];
-    hf__quorum_op *acquires, *others; /* those that may send an ACQUIRE, and all others */
-    size_t owed_count;                /* quorum operations that are kept to send a RELEASE again */
+    /* quorum operations that may send an ACQUIRE, and all others */
+    hf__quorum_op *acquires, *others;
+    size_t owed_count; /* quorum operations that are kept to send a RELEASE again */
     hf__heap timers;
     hf__ops done;
     hf__time now; /* as passed to the last call */
@@ -122,17 +123,17 @@ void hf__quorum_op_free(hf__quorum_op *qop);
 void hf__vote_submit(hf__vote *v, hf__verb verb, hf__time now);
 hf__node *hf__vote_node(const hf__vote *v);
 
-/* Whether a node has not been up long enough to vote; whether a vote counts: its node votes, and is
-   still on the connection of the answer. */
+/* Whether a node has not been up long enough to vote. And whether a vote counts: its node votes,
+   and is still on the connection of the answer. */
 bool hf__node_too_young(const hf__quorum *q, const hf__node *n, hf__time at);
 bool hf__vote_counts(const hf__vote *v);
 
-/* An ACQUIRE that takes effect at all has done so by then. */
+/* The ACQUIRE takes no effect after this. */
 static inline hf__time hf__vote_late_until(const hf__vote *v) {
     return hf__after_ms(v->op.not_after, HF__DRIFT_MS);
 }
 
-/* The answer is still to come, or it is still open whether it counts. */
+/* Whether the answer has not arrived yet, or it is not known yet whether it counts. */
 bool hf__vote_pending(const hf__vote *v);
 
 /* Complete the caller's operation. */
@@ -171,7 +172,7 @@ void hf__quorum_inspect(hf__quorum *q, hf__op *op,
    and is completed when the nodes have answered or had a short time. NULL: nobody waits for it. */
 void hf__quorum_undo(hf__quorum_op *of, hf__op *op, hf__time now); /* release.c */
 
-/* Raise the token of a node that holds under a token of its own to the common one. */
+/* Raise the token of a node's grant to the common token. */
 void hf__vote_raise(hf__vote *v, hf__time now); /* acquire.c */
 void hf__vote_raised(hf__vote *v);              /* take the answer to that */
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RELEASE goes to all nodes. It is decided when a majority has answered. The other nodes then have
-   a short time, so that a client that closes next leaves no hold on a slower node. A node that does
-   not answer gets the release again, until it answers or the lease has ended. */
+/* RELEASE goes to all nodes. It is decided when a majority has answered. The other nodes then get a
+   short time to answer, so that a client that closes right after the release leaves no hold on a
+   slower node. A node that does not answer gets the release again, until it answers or the lease
+   has ended. */
 #include "base/error.h"
 #include "store/quorum/quorum_op.h"
 
@@ -31,9 +32,9 @@ static void complete_unreachable(hf__quorum_op *qop, hf_result result, char *det
     hf__quorum_op_complete(qop, result, detail);
 }
 
-/* If so many nodes did not have the hold that there was no majority, it was lost before. Otherwise
-   a majority must have had it: another client may have held it on nodes that did not have ours, and
-   on nodes that do not answer. */
+/* HF_OK only if a majority had the hold. If too few other nodes are left for a majority, it was
+   lost before. In between the outcome is unknown: another client may have held the lock on the
+   nodes that did not have our hold and on those that do not answer. */
 static void complete_release(hf__quorum_op *qop, const release_tally *t) {
     hf__quorum *q = qop->q;
     bool answered_count = t->done + t->lost >= q->majority;
@@ -88,9 +89,9 @@ static void stop_acquires(hf__quorum *q, uint64_t acquire_id) {
         if (qop->acquire_id == acquire_id) qop->over = true;
 }
 
-/* An ACQUIRE that is in flight may be executed after this release, even on the same connection. A
-   node that does not know the script yet gets it again, and so does a node that answered that it
-   was too late. */
+/* An ACQUIRE that is in flight may be executed after this release, even on the same connection. The
+   ACQUIRE is sent again to a node that does not know the script yet, and to a node that answered
+   that it was too late. */
 static hf__time find_late_acquire_until(const hf__quorum *q, ptrdiff_t node, uint64_t acquire_id) {
     hf__time until = 0;
     for (const hf__quorum_op *qop = q->acquires; qop; qop = qop->next) {
@@ -124,7 +125,7 @@ void hf__quorum_release(hf__quorum *q, hf__op *op, hf__time now) {
     hf__quorum_op_schedule(qop, now);
 }
 
-/* The node holds it, or may do so now or later. */
+/* Whether the node has the hold, or may have it now or later. */
 static bool may_hold(const hf__vote *v) {
     return v->state == HF__VOTE_SENT || v->maybe || v->verdict == HF__VERDICT_GRANTED ||
            v->verdict == HF__VERDICT_AGREED;
@@ -141,7 +142,7 @@ void hf__quorum_undo(hf__quorum_op *of, hf__op *op, hf__time now) {
                             .held_since = of->began,
                             .expired_by = hf__after_ms(latest, of->lease_ms + of->lease_ms / 50)};
     hf__quorum_op *qop = hf__quorum_op_new(q, &rules, &release, now);
-    if (!qop) { /* the end of the lease undoes it */
+    if (!qop) { /* the grants then end with their leases */
         if (op) hf__quorum_complete(q, op, op->result, op->detail);
         return;
     }

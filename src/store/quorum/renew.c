@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * RENEW succeeds if a majority has renewed. Then nodes that do not have the hold get it again, if
- * the lock is free there: they were unreachable at the acquire, or lost their data. They count from
- * the next renewal on. Without a majority nothing is acquired anywhere.
+ * RENEW succeeds if a majority has renewed. Then the hold is acquired again on nodes that do not
+ * have it, if the lock is free there. Such a node was unreachable at the acquire, or has lost its
+ * data. It counts from the next renewal on. Without a majority nothing is acquired anywhere.
  *
- * The uptime of a node does not matter here. A hold that is valid until now has excluded all
- * others. A node that has the hold excludes them from now on, whatever data it may have lost.
+ * The uptime of a node does not matter here. Until now, the hold was valid, so it has excluded all
+ * other clients. From now on, each node that has the hold excludes them, even if it has lost data
+ * before.
  */
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  *
  *   link           carries the commands
  *   subscriber     receives grants; opened when an acquire is first queued
- *   watch          asks Sentinels where the primary is; the other links follow (redis+sentinel://)
+ *   watch          asks Sentinels for the primary, and the other links follow (redis+sentinel://)
  *   replica_link   waits until replicas have confirmed (replicas=N)
  */
 #include "store/redis/redis.h"
@@ -22,7 +22,7 @@
 
 /* What pollset would return for a link, as last published. */
 typedef struct link_snapshot {
-    hf__link_state state;
+    hf__net_state state;
     int fd;
     bool want_write;
 } link_snapshot;
@@ -52,24 +52,27 @@ typedef struct redis {
 /* ---- Link state, as the client and the core see it ---- */
 
 static bool link_changed(link_snapshot *before, const hf__link *l) {
-    if (before->state == l->state && before->fd == l->fd && before->want_write == l->want_write)
+    const hf__connection *c = &l->net;
+    if (before->state == c->state && before->fd == c->fd && before->want_write == c->want_write)
         return false;
-    *before = (link_snapshot){l->state, l->fd, l->want_write};
+    *before = (link_snapshot){c->state, c->fd, c->want_write};
     return true;
 }
 
-/* Why the store is down. Through Sentinels, a node that is away is no final answer while the first
-   connection is being made. */
+/* Why the store is down. With Sentinels, a node that cannot be reached is not a final answer while
+   the first connection is being made. */
 static void update_down_result(redis *r) {
     const hf__sentinel_watch *w = r->watch;
-    bool lost = w && w->result && r->link.state != HF__LINK_UP; /* no Sentinel knows the primary */
+    bool lost =
+        w && w->result && r->link.net.state != HF__NET_UP; /* no Sentinel knows the primary */
     bool wait =
-        w && !lost && hf__sentinel_watch_opening(w) && r->link.down_result == HF_UNREACHABLE;
-    r->store.down_result = lost ? w->result : wait ? HF_OK : r->link.down_result;
-    r->store.down_detail = lost ? w->detail : wait ? NULL : r->link.down_detail;
+        w && !lost && hf__sentinel_watch_opening(w) && r->link.net.down_result == HF_UNREACHABLE;
+    r->store.down_result = lost ? w->result : wait ? HF_OK : r->link.net.down_result;
+    r->store.down_detail = lost ? w->detail : wait ? NULL : r->link.net.down_detail;
     static char late[] = "the primary could not be reached within connect_timeout; check that the "
                          "address which Sentinels report is reachable from here";
-    if (!w || hf__sentinel_watch_opening(w) || r->link.state == HF__LINK_UP || r->store.down_result)
+    if (!w || hf__sentinel_watch_opening(w) || r->link.net.state == HF__NET_UP ||
+        r->store.down_result)
         return;
     r->store.down_result = HF_UNREACHABLE;
     r->store.down_detail = late;
@@ -81,8 +84,8 @@ static void update_status(redis *r) {
     bool watch = r->watch && link_changed(&r->watch_seen, &r->watch->link);
     bool replica_link = link_changed(&r->replica_link_seen, &r->replica_link);
     if (link || subscriber || watch || replica_link) r->store.pollset_version++;
-    hf__notifications_update(&r->notifications, r->subscriber.state == HF__LINK_UP);
-    r->store.up = r->link.state == HF__LINK_UP;
+    hf__notifications_update(&r->notifications, r->subscriber.net.state == HF__NET_UP);
+    r->store.up = r->link.net.state == HF__NET_UP;
     r->store.link = r->link.session.link;
     update_down_result(r);
     r->store.round_trip_us = r->link.session.round_trip_us;
@@ -110,13 +113,14 @@ static void redis_submit(hf__store *store, hf__op *op, hf__time now) {
     hf__session_submit(&r->link.session, op, now);
 }
 
-/* Operations that the store keeps: a repeated release, a grant that replicas have yet to confirm,
-   or one that is being given back. */
+/* Whether the store keeps the operation: a repeated release, a grant that replicas must still
+   confirm, or a grant that is being undone. */
 static bool keep_op(redis *r, hf__op *op) {
     /* in a cluster the cluster store reclaims it */
     if (!r->in_cluster && hf__release_log_reclaim(op)) return true;
-    if (r->watch) hf__release_log_note(&r->releases, op, hf__later(op->sent_at, r->link.fed_at));
-    return r->wants_replicas && hf__replica_wait_take(&r->replica_wait, op, r->link.fed_at);
+    if (r->watch)
+        hf__release_log_note(&r->releases, op, hf__later(op->sent_at, r->link.net.fed_at));
+    return r->wants_replicas && hf__replica_wait_take(&r->replica_wait, op, r->link.net.fed_at);
 }
 
 /* The next operation to return to the core, confirmed by replicas where that is required. */
@@ -134,7 +138,7 @@ static hf__op *redis_completed(hf__store *store) {
     if (op) hf__notifications_note_answer(&r->notifications, op);
     if (op && r->in_cluster && hf__is_queued(op))
         hf__channels_want(&r->channels, op->name, op->name_length,
-                          hf__later(op->sent_at, r->link.fed_at));
+                          hf__later(op->sent_at, r->link.net.fed_at));
     return op;
 }
 
@@ -151,13 +155,14 @@ static bool redis_next_notification(hf__store *store, hf__notification *out) {
 
 /* ---- Running ---- */
 
-/* Whether the address to connect to is known: from the URL, or from Sentinels a moment ago. */
+/* Whether the address to connect to is known: from the URL, or from a recent answer of the
+   Sentinels. */
 static bool primary_known(const redis *r) {
-    bool busy = r->link.state != HF__LINK_IDLE;
+    bool busy = r->link.net.state != HF__NET_IDLE;
     return !r->watch || (r->primary.port && (busy || hf__sentinel_watch_primary(r->watch)));
 }
 
-/* When a primary that does not answer is suspected to be down, so that Sentinels are asked. Its
+/* When to suspect that a primary that does not answer is down, and to ask the Sentinels. Its
    connection is closed later. */
 static hf__time recheck_primary_at(const redis *r) {
     hf__time since = hf__session_waits_since(&r->link.session);
@@ -165,10 +170,10 @@ static hf__time recheck_primary_at(const redis *r) {
 }
 
 static void follow_primary(redis *r, hf__time now) {
-    if (r->link.failures > r->failures) hf__sentinel_watch_recheck(r->watch);
-    r->failures = r->link.failures;
-    hf__sentinel_watch_tick(r->watch, r->link.state == HF__LINK_UP && now < recheck_primary_at(r),
-                            now);
+    if (r->link.net.failures > r->failures) hf__sentinel_watch_recheck(r->watch);
+    r->failures = r->link.net.failures;
+    hf__sentinel_watch_tick(r->watch,
+                            r->link.net.state == HF__NET_UP && now < recheck_primary_at(r), now);
     const hf__address *primary = hf__sentinel_watch_primary(r->watch);
     if (!primary || (primary->port == r->primary.port && !strcmp(primary->host, r->primary.host)))
         return;
@@ -181,18 +186,18 @@ static void follow_primary(redis *r, hf__time now) {
     if (r->wants_replicas) hf__link_move(&r->replica_link, now);
 }
 
-/* A release may be unknown to a server other than the one that answered it. */
+/* A server other than the one that answered a release may not know of it. */
 static void repeat_releases(redis *r, hf__time now) {
     bool same = r->repeated == r->link.session.link;
-    if (r->link.state != HF__LINK_UP || (same && !r->releases.repeat_now)) return;
+    if (r->link.net.state != HF__NET_UP || (same && !r->releases.repeat_now)) return;
     r->repeated = r->link.session.link;
     hf__release_log_repeat(&r->releases, &r->link.session, now);
 }
 
 static void tick_replica_link(redis *r, hf__time now) {
     if (hf__replica_wait_stale(&r->replica_wait)) hf__link_renew(&r->replica_link, now);
-    if (r->link.state == HF__LINK_UP) {
-        if (r->replica_link.state == HF__LINK_IDLE) hf__replica_wait_begin(&r->replica_wait);
+    if (r->link.net.state == HF__NET_UP) {
+        if (r->replica_link.net.state == HF__NET_IDLE) hf__replica_wait_begin(&r->replica_wait);
         hf__link_tick(&r->replica_link, now);
     }
     hf__replica_wait_tick(&r->replica_wait, now);
@@ -201,13 +206,15 @@ static void tick_replica_link(redis *r, hf__time now) {
 static void redis_tick(hf__store *store, hf__time now) {
     redis *r = (redis *)store;
     if (r->watch) follow_primary(r, now);
-    if (r->store.wants_round_trip) r->link.session.register_at = now; /* any exchange measures it */
+    /* the registration is an exchange, so it measures the round trip */
+    if (r->store.wants_round_trip) r->link.session.register_at = now;
     r->store.wants_round_trip = false;
     if (primary_known(r)) hf__link_tick(&r->link, now);
     if (r->watch) repeat_releases(r, now);
     if (hf__notifications_stale(&r->notifications)) hf__link_renew(&r->subscriber, now);
-    if (r->notifications.wanted && r->link.state == HF__LINK_UP) {
-        if (r->subscriber.state == HF__LINK_IDLE) hf__notifications_connecting(&r->notifications);
+    if (r->notifications.wanted && r->link.net.state == HF__NET_UP) {
+        if (r->subscriber.net.state == HF__NET_IDLE)
+            hf__notifications_connecting(&r->notifications);
         hf__link_tick(&r->subscriber, now);
     }
     if (r->wants_replicas) tick_replica_link(r, now);
@@ -220,7 +227,7 @@ static hf__time redis_due(const hf__store *store) {
     if (r->store.wants_round_trip) link = 0;
     if (r->watch) link = hf__sooner(link, hf__sentinel_watch_due(r->watch));
     if (r->watch && r->watch->primary_up) link = hf__sooner(link, recheck_primary_at(r));
-    bool up = r->link.state == HF__LINK_UP, subscriber = r->notifications.wanted && up;
+    bool up = r->link.net.state == HF__NET_UP, subscriber = r->notifications.wanted && up;
     if (r->wants_replicas) link = hf__sooner(link, hf__replica_wait_due(&r->replica_wait));
     if (r->wants_replicas && up) link = hf__sooner(link, hf__link_due(&r->replica_link));
     return subscriber ? hf__sooner(link, hf__link_due(&r->subscriber)) : link;
@@ -239,7 +246,7 @@ static bool redis_flush(hf__store *store, pthread_mutex_t *mutex) {
     update_status(r);
     bool completed = r->link.session.completed.last || r->replica_link.session.completed.last ||
                      r->replica_wait.done.last;
-    bool repeat = r->releases.repeat_now && r->link.state == HF__LINK_UP;
+    bool repeat = r->releases.repeat_now && r->link.net.state == HF__NET_UP;
     return r->store.up != was_up || r->notifications.must_recheck || r->channels.changed_count ||
            completed || repeat;
 }
@@ -248,12 +255,12 @@ static bool redis_flush(hf__store *store, pthread_mutex_t *mutex) {
    always read. */
 static int redis_pollset(hf__store *store, struct pollfd *fds, bool reading) {
     redis *r = (redis *)store;
-    if (!hf__link_pollset(&r->link, &fds[0], reading)) fds[0] = (struct pollfd){.fd = -1};
-    if (!hf__link_pollset(&r->subscriber, &fds[1], reading)) fds[1] = (struct pollfd){.fd = -1};
+    fds[0] = hf__connection_poll(&r->link.net, reading);
+    fds[1] = hf__connection_poll(&r->subscriber.net, reading);
     if (!r->watch && !r->wants_replicas) return 2;
     fds[2] = fds[3] = (struct pollfd){.fd = -1};
-    if (r->watch && !hf__link_pollset(&r->watch->link, &fds[2], true)) fds[2].fd = -1;
-    if (r->wants_replicas && !hf__link_pollset(&r->replica_link, &fds[3], true)) fds[3].fd = -1;
+    if (r->watch) fds[2] = hf__connection_poll(&r->watch->link.net, true);
+    if (r->wants_replicas) fds[3] = hf__connection_poll(&r->replica_link.net, true);
     return 4;
 }
 
@@ -267,8 +274,8 @@ static void redis_ready(hf__store *store, const struct pollfd *fds, int count,
     update_status(r);
 }
 
-/* Spin-reading pays off only for a single waiting thread. A client that hands a lock over leaves
-   the CPU to the next holder, and a client that waits among many leaves it to the others. */
+/* Polling before sleeping pays off only if no other thread or client needs the CPU: not while this
+   client hands locks over to others, or waits among many. */
 static bool is_alone(const redis *r) {
     bool contended =
         r->notifications.wanted && hf__now() - r->notifications.queued_at < CONTENDED_FOR;
@@ -346,7 +353,7 @@ hf__store *hf__redis_new(const hf__url *url, const hf__identity *who, hf__log *l
     if (r->in_cluster) r->subscriber.session.channels = &r->channels;
     r->wants_replicas = r->store.needs_claim = r->notifications.must_claim = url->replicas > 0;
     if (r->in_cluster) r->notifications.must_claim = true;
-    /* replicas confirm each name by itself */
+    /* replicas confirm each name separately */
     if (r->wants_replicas) r->store.multi_acquire = false;
     r->replica_wait = (hf__replica_wait){
         .commands = &r->link.session, .session = &r->replica_link.session, .url = url};

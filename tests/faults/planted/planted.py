@@ -123,8 +123,8 @@ def check_tests(source, mutations):
     tests = source / "tests"
     words = {word for path in tests.rglob("*.c") for word in re.findall(r"\w+", path.read_text())}
     patterns = {m.run[-1] for m in mutations if len(m.run) > 1}
-    lacking = {p for p in patterns if not fnmatch.filter(words, p)}
-    bad = [f"{m.name}: {' '.join(m.run)}" for m in mutations if m.run[-1] in lacking]
+    missing = {p for p in patterns if not fnmatch.filter(words, p)}
+    bad = [f"{m.name}: {' '.join(m.run)}" for m in mutations if m.run[-1] in missing]
     if bad:
         fail("the tests of these bugs do not exist:\n" + "\n".join(bad))
 

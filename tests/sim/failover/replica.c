@@ -6,7 +6,7 @@
 #include "model/answer.h"
 
 #define SYNC_MOST   (200 * HF__MS) /* by then a replica has everything from a new primary */
-#define NOTIFY_MOST (2 * HF__SEC)  /* by then a client that missed the message asks */
+#define NOTIFY_MOST (2 * HF__SEC)  /* by then a client that missed the message queries */
 #define DEMOTE_MOST (3 * HF__SEC)
 #define AGAIN       (100 * HF__MS)
 #define STOP_MOST   HF__SEC

@@ -60,7 +60,7 @@ static void go_where_it_is(relay_store *s, hf__time now) {
 }
 
 /* Tries again: at the present primary, or at the node that an outdated source names. */
-static void go_on(relay_store *s, hf__time now) {
+static void reconnect_commands(relay_store *s, hf__time now) {
     ring *r = s->client->ring;
     const ring_link *l = s->links[COMMANDS];
     if (l->state != RING_IDLE || now < l->retry_at) return;
@@ -139,7 +139,7 @@ static void store_tick(hf__store *store, hf__time now) {
     relay_store *s = (relay_store *)store;
     if (s->follow_now) go_where_it_is(s, now);
     s->follow_now = false;
-    go_on(s, now);
+    reconnect_commands(s, now);
     tick_link(s, COMMANDS, now);
     repeat_releases(s, now);
     if (hf__notifications_stale(&s->notifications))

@@ -68,9 +68,9 @@ static void replace_bytes(rm_bytes *old, rm_bytes with) {
 }
 
 void rm_insert(rm_key *key, size_t at, rm_bytes text) {
-    if (key->count == key->room) {
-        key->room = key->room ? key->room * 2 : 4;
-        key->items = rm_realloc(key->items, key->room * sizeof *key->items);
+    if (key->count == key->capacity) {
+        key->capacity = key->capacity ? key->capacity * 2 : 4;
+        key->items = rm_realloc(key->items, key->capacity * sizeof *key->items);
     }
     rm_item *item = key->items + at;
     memmove(item + 1, item, (key->count - at) * sizeof *item);

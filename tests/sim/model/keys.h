@@ -25,7 +25,7 @@ typedef struct rm_key {
     rm_type type;
     int64_t expires_ms; /* Unix time; RM_FOREVER */
     rm_item *items;     /* an empty collection is removed */
-    size_t count, room;
+    size_t count, capacity;
 } rm_key;
 
 typedef struct rm_keys {

@@ -52,8 +52,8 @@ BUGS = [
         ".deadline = [[hf__lease_deadline(op->sent_at, op->lease_ms)]],",
         "hf__lease_deadline(now, op->lease_ms)"),
     Bug("the deadline of a handed-over grant counts from its message", NOTIFICATIONS,
-        "return [[at <= m->came_at && !old && !overtaken ? at : 0]];",
-        "m->came_at", first=60),
+        "return [[at <= m->arrived_at && !old && !overtaken ? at : 0]];",
+        "m->arrived_at", first=60),
     Bug("the deadline of a renewal counts from its answer", ANSWER,
         "hf__time deadline = [[hf__lease_deadline(op->sent_at, op->lease_ms)]];",
         "hf__lease_deadline(now, op->lease_ms)", first=80),
@@ -67,10 +67,10 @@ BUGS = [
         "op->lease_ms = [[notification->lease_ms]];",
         "hf__wait_lease(w)", first=110),
     Bug("an unanswered renewal counts as done", ANSWER,
-        "if ([[e->op.result == HF_OK]])\n        renew_confirmed(e, now);",
+        "if ([[e->op.result == HF_OK]])\n        handle_confirmed_renewal(e, now);",
         "e->op.result == HF_OK || e->op.outcome_unknown", first=70),
     Bug("a denied renewal does not end the hold", ANSWER,
-        "else if ([[e->op.result == HF_LOST]])\n        renew_lost(e, now);",
+        "else if ([[e->op.result == HF_LOST]])\n        handle_lost_hold(e, now);",
         "false"),
 
     # Acquire ids, and requests that arrive late.
@@ -133,7 +133,7 @@ BUGS = [
         "(hf__wait_set_acquire_id(w, 0), w->outcome_unknown = false, e->acquirer = e->acquirer == "
         "w ? NULL : e->acquirer, false)"),
     Bug("an unanswered acquire is forgotten", ANSWER,
-        "else if ([[op->outcome_unknown]])\n        acquire_unanswered(e, w);",
+        "else if ([[op->outcome_unknown]])\n        handle_unanswered_acquire(e, w);",
         "false"),
 
     # Leases in the store.
@@ -377,7 +377,7 @@ BUGS = [
         "local in_time = next_id and now <= tonumber(ARGV[8])",
         "local in_time = next_id", first=3700),
     Bug("deferred side entries are never admitted", ADMISSION,
-        "(e = first_deferred(name_entry)) && [[!hf__side_must_defer(e)]];)",
+        "(e = find_first_deferred(name_entry)) && [[!hf__side_must_defer(e)]];)",
         "e->core->closing", first=410),
     Bug("a next acquire is not completed as unknown with its release", SESSION,
         "push_completed(s, next, result, [[maybe]], detail ? strdup(detail) : NULL);\n    }\n    "

@@ -26,7 +26,7 @@ BUGS = [
         "return [[hold && op->kind == HF_MUTEX && op->result == HF_LOST]];",
         "false", first=1600),
     Bug("a write confirmed by too few replicas counts", REPLICA_WAIT,
-        "if (same && op->ack.there && [[confirmed >= w->url->replicas]])",
+        "if (same && op->ack.hold_found && [[confirmed >= w->url->replicas]])",
         "true"),
     Bug("a renewal needs no confirmation by replicas", REPLICA_WAIT,
         "if ([[!needs_replicas(op)]]) return false;",

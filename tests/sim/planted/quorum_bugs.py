@@ -25,7 +25,7 @@ BUGS = [
         "HF__VOTE_ANSWERED"),
     Bug("a retried acquire takes effect after its release", RELEASE,
         "tombstone_until = hf__later(tombstone_until,"
-        " [[under_way_until(qop->q, v - qop->votes, qop->acquire_id)]]);",
+        " [[find_late_acquire_until(qop->q, v - qop->votes, qop->acquire_id)]]);",
         "(hf__time)0", first=720),
     Bug("a node back without data votes at once", QUORUM_OP,
         "return [[n->known && at < hf__after_ms(n->born, q->config.rejoin_ms)]];",

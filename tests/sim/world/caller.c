@@ -411,10 +411,10 @@ static void act_holding(sim_caller *t, sim_hold *h, hf__time now) {
     sim_world *w = world_of(t);
     if (act_up_and_down(t, h, now) || act_on_many(t, 12, now)) return;
     int64_t what = sim_draw(w, 100);
-    bool room = sim_caller_free_hold(t->client) != NULL;
-    if (what < 15 && room)
+    bool has_slot = sim_caller_free_hold(t->client) != NULL;
+    if (what < 15 && has_slot)
         begin_acquire(t, h->name, now);
-    else if (what < 25 && room)
+    else if (what < 25 && has_slot)
         begin_acquire(t, some_name(t), now);
     else if (what < 38)
         begin_extend(t, h, now);

@@ -48,7 +48,7 @@ typedef struct sim_caller {
     struct hf__multi_acquire *all;
     int names[SIM_NAMES];
     const hf__ownership *entered[SIM_NAMES];
-    struct hf__multi_release *letting_go;
+    struct hf__multi_release *multi_release;
     struct sim_hold *gone[SIM_NAMES];
     hf__handle *handles[SIM_NAMES];
     uint64_t released_ids[SIM_NAMES];

@@ -480,8 +480,8 @@ static void check_keys(sim_world *w, const rm_ran *ran) {
     }
 }
 
-/* A delayed script may hold a name in a way that its client cannot know of. It may be a renewal
-   of a hold that the client thinks is over, or an acquire older than a break or a loss of data. */
+/* A delayed script may hold a name, and its client cannot know of that. The script is a renewal of
+   a hold that the client thinks is over, or an acquire older than a break or a loss of data. */
 static void look_for_stray(sim_world *w, const rm_ran *ran, int name, bool late,
                            sim_effect effect) {
     sim_name *n = &w->checks.names[name];

@@ -58,7 +58,7 @@ bool sim_kinds_has(sim_world *w, const sim_client *c, int name, uint64_t acquire
 
 static bool covers_claim(const sim_holder *h, const sim_claim *claim) {
     const hf__ownership *ownership = claim->own;
-    /* It has not learned of its upgrade. */
+    /* The client has not learned of its upgrade. */
     bool not_notified = h->before == ownership->token && ownership->kind != HF_WRITE;
     if (h->token != ownership->token && !not_notified) return false;
     switch (ownership->kind) {

@@ -73,7 +73,7 @@ bool sim_link_readable(const sim_link *l) {
                     (wire->open && l->state == SIM_LINK_CONNECTING));
 }
 
-/* After a pause, read before writing: see must_look in link.c of the store. */
+/* After a pause, read before writing: see must_read_first in link.c of the store. */
 static bool must_look(const sim_link *l, hf__time now) {
     return l->state == SIM_LINK_UP && l->table->must_look(l->half) && now - l->fed_at > PAUSE;
 }

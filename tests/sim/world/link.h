@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client's end of a connection: connect, log in, read, write, time out, reconnect. It does over
- * the simulated network what src/store/redis/net/link.c does over a socket, state by state.
+ * the simulated network what src/store/net/connection.c and redis/net/link.c do over a socket,
+ * state by state.
  *
  *   IDLE --retry_at--> CONNECTING --comes up--> LOGIN --answers--> UP
  *     ^----------------- fails, breaks, times out --------------+

@@ -164,7 +164,8 @@ bool sim_many_acquiring(sim_caller *t, hf__time now) {
 void sim_many_release(sim_caller *t, sim_hold *h, hf__time now) {
     sim_client *c = t->client;
     unsigned count = 0;
-    t->letting_go = rm_alloc(sizeof *t->letting_go + SIM_NAMES * sizeof t->letting_go->calls[0]);
+    t->multi_release =
+        rm_alloc(sizeof *t->multi_release + SIM_NAMES * sizeof t->multi_release->calls[0]);
     for (int i = 0; i < SIM_HOLDS; i++) {
         sim_hold *each = &c->holds[i];
         if (!each->hold || each->busy || each->group != h->group) continue;
@@ -179,13 +180,13 @@ void sim_many_release(sim_caller *t, sim_hold *h, hf__time now) {
     t->doing = SIM_MULTI_RELEASING;
     t->call = (hf__call){0};
     t->until = hf__after_ms(now, c->core.config.command_timeout_ms);
-    hf__core_release_all(&c->core, t->handles, count, t->letting_go, &t->call, now);
+    hf__core_release_all(&c->core, t->handles, count, t->multi_release, &t->call, now);
 }
 
-static void let_go(sim_caller *t, hf__time now) {
+static void finish_release(sim_caller *t, hf__time now) {
     SIM_LOG(world_of(t), SIM_ANY, "client %d.%d  release of several names: %s", t->client->slot,
             t->index, hf_result_name(t->call.result));
-    for (unsigned i = 0; i < t->letting_go->count; i++) {
+    for (unsigned i = 0; i < t->multi_release->count; i++) {
         t->hold = t->gone[i];
         t->name = t->hold->name;
         t->released_id = t->released_ids[i];
@@ -193,16 +194,16 @@ static void let_go(sim_caller *t, hf__time now) {
         sim_caller_drop_hold(t->gone[i]);
     }
     free(t->call.detail);
-    free(t->letting_go);
-    t->letting_go = NULL;
+    free(t->multi_release);
+    t->multi_release = NULL;
     sim_caller_think(t, now);
 }
 
 bool sim_many_releasing(sim_caller *t, hf__time now) {
     if (t->call.done) {
-        let_go(t, now);
+        finish_release(t, now);
     } else if (now >= t->until) {
-        hf__core_release_all_unwait(t->letting_go, t->handles, now);
+        hf__core_release_all_unwait(t->multi_release, t->handles, now);
         SIM_CHECK(world_of(t), SIM_ANY, t->call.done);
     } else {
         return false;
@@ -215,13 +216,13 @@ bool sim_many_releasing(sim_caller *t, hf__time now) {
 void sim_many_discard(sim_caller *t) {
     for (unsigned i = 0; t->all && i < t->all->count; i++) free_part(&t->all->parts[i]);
     if (t->all) free(t->all->call.detail);
-    for (unsigned i = 0; t->letting_go && !t->call.done && i < t->letting_go->count; i++)
-        if (t->letting_go->calls[i].done) free(t->letting_go->calls[i].detail);
-    if (t->letting_go) free(t->call.detail);
+    for (unsigned i = 0; t->multi_release && !t->call.done && i < t->multi_release->count; i++)
+        if (t->multi_release->calls[i].done) free(t->multi_release->calls[i].detail);
+    if (t->multi_release) free(t->call.detail);
     free(t->all);
-    free(t->letting_go);
+    free(t->multi_release);
     t->all = NULL;
-    t->letting_go = NULL;
+    t->multi_release = NULL;
 }
 
 /* ---- The script ---- */

@@ -80,7 +80,7 @@ static void disconnect_server(sim_wire *wire) {
     wire->conn = NULL;
 }
 
-/* The client sees it only as the result of a read. */
+/* The client notices the break only as the result of a read. */
 static void break_wire(sim_wire *wire) {
     wire->broken = true;
     drop_flow(wire->world, &wire->down);

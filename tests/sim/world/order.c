@@ -16,7 +16,7 @@ static bool was_granted(const sim_world *w, const sim_client *c, int name, uint6
 static bool is_queued(const sim_world *w, const sim_client *c, int name) {
     if (!c || c->life != SIM_RUNNING) return false;
     const hf__entry *e = sim_client_entry(c, name);
-    /* Without messages it is passed over. */
+    /* A client without messages is passed over. */
     bool listens = c->store.links[SIM_MESSAGES].state == SIM_LINK_UP;
     return listens && e && e->waits.first && e->waits.first->queued_until > sim_client_now(c) &&
            !was_granted(w, c, name, e->waits.first->acquire_id);

@@ -216,7 +216,7 @@ void sim_queue_closed(sim_world *w, const sim_client *c) {
         sim_queue queue;
         sim_probe_queue(w, name, &queue);
         if (!is_in_queue(&queue, c)) continue;
-        /* Its tombstones are lost, too. */
+        /* The tombstones of the client are lost, too. */
         if (w->checks.stepped || w->checks.names[name].lost_at) continue;
         sim_fail(w, name, "client %d is closed, but is queued for %s", c->slot, sim_names[name]);
     }

@@ -25,18 +25,18 @@ int64_t sim_server_ms(const sim_world *w) {
 
 static void note_message(void *arg, rm_bytes channel, rm_bytes message) {
     sim_world *w = arg;
-    sim_message *heard = &w->recent[w->recent_count++ % SIM_RECENT];
-    snprintf(heard->channel, sizeof heard->channel, "%s", channel.at);
-    snprintf(heard->text, sizeof heard->text, "%s", message.at);
+    sim_message *noted = &w->recent[w->recent_count++ % SIM_RECENT];
+    snprintf(noted->channel, sizeof noted->channel, "%s", channel.at);
+    snprintf(noted->text, sizeof noted->text, "%s", message.at);
     SIM_LOG(w, SIM_ANY, "server  publishes to %s: %s", channel.at, message.at);
 }
 
 void sim_server_echo(sim_world *w) {
     if (!w->recent_count) return;
     unsigned count = w->recent_count < SIM_RECENT ? w->recent_count : SIM_RECENT;
-    const sim_message *heard = &w->recent[sim_draw(w, count)];
-    SIM_LOG(w, SIM_ANY, "server  repeats a message to %s: %s", heard->channel, heard->text);
-    rm_publish(&w->server, rm_text(heard->channel), rm_text(heard->text));
+    const sim_message *noted = &w->recent[sim_draw(w, count)];
+    SIM_LOG(w, SIM_ANY, "server  repeats a message to %s: %s", noted->channel, noted->text);
+    rm_publish(&w->server, rm_text(noted->channel), rm_text(noted->text));
     sim_net_answers(w);
 }
 
@@ -77,7 +77,7 @@ void sim_server_no_messages(sim_world *w, hf__time span) {
     sim_at(w, &w->message_event, w->now + span);
 }
 
-/* It subscribes to everything, so PUBLISH counts one receiver too many on every channel. */
+/* A monitor subscribes to everything, so PUBLISH counts one receiver too many on every channel. */
 static void connect_monitor(sim_world *w) {
     static const char subscribe[] = "*2\r\n$10\r\nPSUBSCRIBE\r\n$1\r\n*\r\n";
     if (!(w->plan.faults & SIM_MONITOR)) return;

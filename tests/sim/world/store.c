@@ -83,7 +83,7 @@ static bool store_notification(hf__store *store, hf__notification *out) {
     return hf__notifications_next(&((sim_store *)store)->notifications, out);
 }
 
-/* It subscribes once a waiter was queued, while the command link is up. */
+/* The store subscribes once a waiter was queued, while the command link is up. */
 static bool wants_link(const sim_store *s, int link) {
     return link == SIM_COMMANDS ||
            (s->notifications.wanted && s->links[SIM_COMMANDS].state == SIM_LINK_UP);

@@ -15,9 +15,9 @@ void sim_trace_add(sim_trace *trace, hf__time now, int name, const char *format,
     va_end(args);
     if (length < 0 || asprintf(&text, "%10.3f ms  %s", (double)now / HF__MS, said) < 0) abort();
     free(said);
-    if (trace->count == trace->room) {
-        trace->room = trace->room ? 2 * trace->room : 256;
-        trace->lines = rm_realloc(trace->lines, trace->room * sizeof *trace->lines);
+    if (trace->count == trace->capacity) {
+        trace->capacity = trace->capacity ? 2 * trace->capacity : 256;
+        trace->lines = rm_realloc(trace->lines, trace->capacity * sizeof *trace->lines);
     }
     trace->lines[trace->count++] = (sim_line){name, text};
 }

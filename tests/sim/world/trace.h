@@ -22,7 +22,7 @@ typedef struct sim_line {
 typedef struct sim_trace {
     bool on;
     sim_line *lines;
-    size_t count, room;
+    size_t count, capacity;
 } sim_trace;
 
 void sim_trace_add(sim_trace *trace, hf__time now, int name, const char *format, ...)

@@ -24,7 +24,7 @@ fn line() {
     stdin().read_line(&mut String::new()).unwrap();
 }
 
-/* It gives up after a few tries: its documentation has the caller ask again, as here. */
+/* The library gives up after a few tries. Its documentation tells the caller to try again. */
 async fn acquire(manager: &LockManager, name: &str) -> Lock {
     loop {
         if let Ok(lock) = manager.lock(name, LEASE).await {
@@ -33,7 +33,7 @@ async fn acquire(manager: &LockManager, name: &str) -> Lock {
     }
 }
 
-/* A hold is up to a quarter longer than said, by what the clock says at the time. */
+/* A hold is up to a quarter longer than given; the clock serves as the random source. */
 async fn hold_for(ms: u64) {
     if ms > 0 {
         let more = now() as u64 / 1000 % (250 * ms);
@@ -50,13 +50,13 @@ async fn work(manager: LockManager, options: Options, worker: i64, until: i64) -
     let pause = number(&options, "pause_ms");
     let mut records = Vec::new();
     while now() < until {
-        let asking = now();
+        let requested = now();
         let lock = acquire(&manager, &name).await;
         let acquired = now();
         hold_for(hold).await;
         let releasing = now();
         manager.unlock(&lock).await;
-        records.push([worker, asking, acquired, releasing, now()]);
+        records.push([worker, requested, acquired, releasing, now()]);
         if pause > 0 {
             tokio::time::sleep(Duration::from_millis(pause)).await;
         }

@@ -5,24 +5,24 @@
 -- ARGV    1 client:acquire_id   2 client:owner   3 lease, ms
 --         4 server time in µs after which nothing may be done
 --         5 highest token the client has seen   6 server time in µs, at or before the sending
---         7 only if the client wants to queue: 1; or 2, to also take over the turn of a lower
---           acquire id of this client, which has stopped waiting
+--         7 only if the client wants to queue: `1`; or `2`, to also take over the turn of a
+--           lower acquire id of this client, whose wait has ended
 -- Answer  µs                             granted now; the server's time is the token
 --         {1, µs, token}                 granted, now or before
 --         {0, µs, ms, position, token}   held for ms more under token; position in the queue,
 --                                        0: none
 --         {2, µs}                        too late, or an old acquire id: nothing was done;
 --                                        a third value 2: see live_tombstones
--- Cost    free 5 commands, held 5; 10 to queue, 12 as the first, 11 to ask again while queued
+-- Cost    free 5 commands, held 5; 10 to queue, 12 as the first, 11 to repeat it while queued
 --
 -- The script may be sent twice and acts once: if this acquire id already holds the lock, the answer
--- is a grant and the lease starts again. A hold with a lower acquire id of the same client is over,
--- because the client has already given it up. A hold with a higher id stays: this is then a late
--- command from a connection that was closed.
+-- is a grant and the lease starts again. A hold with a lower acquire id of the same client is
+-- replaced, because the client has already given it up. A hold with a higher id stays: in that case
+-- this command is late, from a connection that was closed.
 
--- The code up to the includes is all that runs without contention; the functions below are not even
--- defined then. Commands get strings, because the server formats a Lua number with all its digits,
--- which takes as long as the command itself.
+-- Without contention, only the code up to the includes runs, and the functions below are not even
+-- defined. Arguments of commands are strings, because the server formats a Lua number with all its
+-- digits, which takes as long as the command itself.
 
 local call = redis.call
 local time = call('TIME')
@@ -50,8 +50,8 @@ local function write_mutex(token, text, mark)
 end
 
 -- The fence is the last token, then ` q` if there may be a queue, then the tombstones. A tombstone
--- is kept for a while after a release whose own acquire may still arrive. It says up to which
--- acquire id the acquires of that client are too late. Usually the fence is a lower token and
+-- is kept for a while after a release whose own acquire may still arrive. It names an acquire id:
+-- acquires of that client up to this id are too late. Usually the fence is a lower token and
 -- nothing else, and this first write is final.
 local token, fence = math.max(now, ARGV[5] + 1), nil
 -- Lua's own conversion would write an exponent

@@ -39,7 +39,7 @@ local function status(i) -- 1: it can be granted
     if not string.find(fence .. ' ', '^%d+ ') then return 3 end
     local _, is_late, merged = live_tombstones(fence, now, key, acquire_id, tonumber(ARGV[5]))
     if is_late then return 2, merged end
-    -- granted since, to an acquire of this name alone
+    -- this id was granted meanwhile, by an acquire of this name alone
     if call('HEXISTS', KEYS[1], id) == 1 then return 0 end
     return fits(spec, id, now) and not string.find(fence, ' q') and 1 or 0
 end
@@ -50,7 +50,7 @@ for i = 1, names do
     if found ~= 1 then return {found, now, merged} end
 end
 
--- A name whose expiry cannot be set is not granted, so the names before it are given back.
+-- A name whose expiry cannot be set is not granted. The names before it are then released.
 local function undo_grants(up_to)
     for i = 1, up_to do
         local id = select_name(i)

@@ -12,8 +12,8 @@
 --         message for each
 --
 -- The script may be sent twice and counts once, because the request id is remembered across rounds.
--- The expiry is set first: a script that has already written may write more when the server is out
--- of memory.
+-- The expiry is set first, because after its first write a script may write more, even when the
+-- server is out of memory.
 
 local call = redis.call
 local time = call('TIME')

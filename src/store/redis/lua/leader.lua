@@ -5,14 +5,14 @@
 -- ARGV    1 client   2 request id for the notification; both only if the client watches
 -- Answer  {1, µs, notified, ms, client:acquire_id, token, sequence, value}
 --                  the holder of the lock, for ms more, and its value; notified 1: the watcher will
---                  get a message about another leader or value
+--                  get a message if the leader or its value changes
 --         {0, µs, notified, ms}
---                  no leader; ms until the hold ends of a client that has published nothing; -2:
---                 the lock is free
+--                  no leader: the holder has published nothing, and its hold ends in ms; or the
+--                  lock is free, and ms is -2
 -- Cost    3 commands, 6 to register
 --
--- Holder and value are read together, and the value counts only with the token it was published
--- under.
+-- Holder and value are read together. The value counts only if the holder still has the token under
+-- which the value was published.
 
 local call = redis.call
 local time = call('TIME')

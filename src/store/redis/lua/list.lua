@@ -8,8 +8,8 @@
 -- Cost    2 commands
 --
 -- The script only looks at the names of keys: those of locks and those of their queues. One step of
--- SCAN may find more keys than an answer can hold. The step is then repeated for the rest. Keys are
--- sorted by SHA-1, an order that does not depend on keys that come and go in between.
+-- SCAN may find more keys than fit into an answer. The step is then repeated for the rest. Keys are
+-- sorted by SHA-1, so their order does not change if keys are added or removed in between.
 
 local STEP, NAMED, BYTES = 256, 32, 8192
 local time = redis.call('TIME')

@@ -8,8 +8,9 @@
 --         {0, µs}  not held by this acquire id under this token: nothing was done
 -- Cost    4 commands, 5 with watchers, and a message to each of them
 --
--- The value is stored in the hold itself, behind its token. So it ends with the hold, however that
--- ends, and cannot be taken for another holder's value. A repeated or late command changes nothing.
+-- The value is stored in the hold itself, together with its token. So it ends with the hold,
+-- whatever ends the hold, and cannot be mistaken for another holder's value. A repeated or late
+-- command changes nothing.
 
 local call = redis.call
 local time = call('TIME')

@@ -6,9 +6,9 @@
 -- Answer  µs  raised, now or before      -µs  not held by this acquire id: nothing was done
 -- Cost    5 commands
 --
--- The fence only goes up: later grants of this node are above the token, even if the node had
--- granted this hold under a higher one. If the hold is gone, the node can promise nothing about the
--- next grant. Nothing is done then, and the client must not count this node.
+-- The fence never goes down: later grants of this node get higher tokens than this one, even if the
+-- node had granted this hold under a higher token. If the hold is gone, another client may already
+-- have been granted the lock. Nothing is done then, and the client must not count this node.
 
 local call = redis.call
 local time = call('TIME')
@@ -19,6 +19,6 @@ local last, rest = string.match(call('GET', KEYS[2]) or '0', '^(%d+)(.*)$')
 if not last then return redis.error_reply('HFFENCE the fence holds no token') end
 if tonumber(last) < tonumber(ARGV[2]) then last = ARGV[2] end
 call('SET', KEYS[2], last .. rest, 'PX', '90000000')
--- without `s` the token was the time of the grant
+-- if there is no `s`, the token was the time of the grant
 call('HSET', KEYS[1], 't', ARGV[2], 's', hold[3] or hold[2])
 return now

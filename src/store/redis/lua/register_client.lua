@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Stores who a client is, for others to see.
+-- Stores the identity of a client, so that others can see it.
 --
 -- KEYS    1 the client's registration
 -- ARGV    1 how long it lasts, ms   2 host   3 pid   4 program   5 label

@@ -11,7 +11,7 @@
 --         5 the next acquire's client:acquire_id   6 its client:owner   7 its lease
 --         8 its floor, as in the queue   9 server time in µs after which nothing may be done for it
 --         or 5 the token of the hold: if this acquire id holds the lock under another token, a
---              late acquire took it
+--              late acquire has taken the lock
 --            6 `1`: this release was sent before and not answered
 -- Answer  1  released      0  was not held, and nothing was done for the next acquire
 --         sent before: also 1 where known_released says so
@@ -23,9 +23,9 @@
 --         13 to hand the lock over; with a next acquire 7, or 19 if it is queued;
 --         5 to leave the queue; 2 more if sent before and not held
 --
--- A hold with a higher acquire id is not touched: this is then a late command from a connection
--- that was closed. The script begins by deleting, so it also works when the server is out of
--- memory.
+-- A hold with a higher acquire id is not touched: in that case this command is late, from a
+-- connection that was closed. The script begins by deleting, so it also works when the server is
+-- out of memory.
 
 local call = redis.call
 local holder = call('HGET', KEYS[1], 'n')
@@ -74,7 +74,7 @@ if not next_id or now > tonumber(ARGV[9]) then
     return next_id and {2, now} or answer
 end
 local entry = next_id .. ' ' .. ARGV[6] .. ' ' .. ARGV[7] .. ' ' .. ARGV[8]
-local position = has_queue and append_entry(entry, now) -- a client that holds is not in the queue
+local position = has_queue and append_entry(entry, now) -- the holder itself is not in the queue
 if position and position > 1 and serve_queue(now, client, true, true) then
     return {0, now, call('PTTL', KEYS[1]), position, tonumber(call('HGET', KEYS[1], 't') or 0)}
 end

@@ -10,9 +10,9 @@
 --
 -- The token identifies the hold. A late acquire with the same id may have taken the lock again
 -- after it was broken or flushed, and others may have held it in between. The script never shortens
--- a hold and never creates one. It uses one key, so it can run in a slot that is migrating. The
--- lease is set first: a script that has already written may write more when the server is out of
--- memory.
+-- a hold and never creates one. It uses one key, so it can run in a slot that is migrating. It sets
+-- the lease first, because after its first write a script may write more, even when the server is
+-- out of memory.
 
 local call = redis.call
 local time = call('TIME')

@@ -14,15 +14,15 @@
 --         {3, µs, capacity}              permits of another capacity are in use
 --         {4, µs}                        the client holds nothing that could be upgraded
 --
--- The script may be sent twice and acts once, as acquire.lua does. The acquire id belongs to this
--- hold alone and replaces no other hold.
+-- Like acquire.lua, the script may be sent twice and acts once. The acquire id belongs to this hold
+-- alone and replaces no other hold.
 
 local call = redis.call
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 if now > tonumber(ARGV[4]) then return {2, now} end
 
--- The code up to `queue` is all that runs without contention; the rest is not even defined then.
+-- Without contention, only the code up to `queue` runs, and the rest is not even defined.
 --@ holders
 --@ acquire_free
 local fence = call('GET', KEYS[2])

@@ -11,8 +11,8 @@
 --         or 5 the token of the hold   6 `1`: this release was sent before and not answered
 -- Answer  1  released      0  was not held
 --         sent before: also 1 where known_released says so
---         with a next acquire: its answer from shared_acquire.lua, with -µs for µs if this hold was
---         not held
+--         with a next acquire: its answer from shared_acquire.lua, with -µs for µs if there was no
+--         hold to release
 
 local call = redis.call
 local id = ARGV[1]
@@ -66,7 +66,7 @@ elseif token and call('PEXPIRE', KEYS[2], fence_ms) == 0 then
 end
 local must_serve = (was_held and has_queue) or was_queued
 local fence = in_time and call('GET', KEYS[2])
--- the next acquire would not serve the queue
+-- without ` q` in the fence, the next acquire does not serve the queue
 if must_serve and not string.find(fence or '', '^%d+ q') then
     serve_queue(now, nil, false)
     must_serve, fence = false, nil

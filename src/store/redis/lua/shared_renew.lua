@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Renews a hold that shared_acquire.lua granted: stores how often its owner has entered, downgrades
--- it to the given kind, and makes it last at least a lease from now. An upgrade that is no longer
--- waited for leaves the queue.
+-- it to the given kind, and makes it last at least a lease from now. An upgrade that no caller
+-- waits for any more leaves the queue.
 --
 -- KEYS    1 the lock   2 its fence   3 the queue   4 the waiters' notes
 -- ARGV    1 client#acquire_id   2 client:owner   3 count   4 lease, ms; 0: keep the expiry
@@ -19,14 +19,14 @@ local id, owner, count, lease, token, spec =
 local held = call('HMGET', KEYS[1], 'n', 't', 'o', id)
 local alone = held[1] == id or held[1] == id .. ' q'
 
--- The hold's token, or its token from before an upgrade whose answer the client may have missed. A
--- renewal that was sent before the request of that upgrade is late.
+-- The token is the hold's, or the one from before an upgrade whose answer the client may have
+-- missed. A renewal that was sent before that upgrade was requested is late.
 local before, nth = string.match(held[3] or '', '^(%d+) (%d+)$')
 local token_matches = held[2] == token or before == token
 local late = tonumber(nth or 0) > tonumber(ARGV[7])
 
--- This must be the first write: a script that has already written may write more when the server is
--- out of memory.
+-- This must be the first write: after it, a script may write more, even when the server is out of
+-- memory.
 local function extend_lease()
     call('PEXPIRE', KEYS[1], math.max(call('PTTL', KEYS[1]), lease, 1))
 end

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Writes the expiry of a hold again, unchanged, so that this connection has a write after the
+-- Writes the expiry of a hold again, unchanged, so that this connection has made a write after the
 -- grant.
 --
 -- KEYS    1 the lock

@@ -28,10 +28,11 @@
 #define STATUS_NONE     4
 #define LATE_BY_MERGING 2 /* the optional third value of STATUS_LATE */
 
-/* When to try again. A queued waiter with a subscription gets a message. It still asks when the
-   holder expires, in queue order, in case the message is lost. Other waiters ask soon at first, ten
-   times a second later, and when the holder expires. */
-static int64_t retry_ms(bool subscribed, uint32_t attempt, int64_t expires_ms, int64_t position) {
+/* When to try again. A queued waiter with a subscription gets a message. In case the message is
+   lost, it also rechecks when the holder's lease ends, in queue order. Other waiters recheck at
+   short intervals at first, then ten times a second, and when the holder's lease ends. */
+static int64_t choose_retry_ms(bool subscribed, uint32_t attempt, int64_t expires_ms,
+                               int64_t position) {
     if (subscribed && position) {
         int64_t left = (expires_ms > 0 ? expires_ms : 0) + position * POSITION_APART_MS;
         return left < RETRY_NOTIFIED_MS ? left : RETRY_NOTIFIED_MS;
@@ -112,9 +113,9 @@ static hf_result handle_client_info_answer(hf__session *s, hf__op *op, char **de
     return HF_OK;
 }
 
-/* The server's clock is ahead of our estimate, or the command took long: send it again with its
-   clock. An acquire that was in flight while tombstones were merged may be sent again without a
-   limit, because releases of other clients caused the merge. */
+/* The server's clock is ahead of our estimate, or the command took long: send it again, with the
+   server's new time. An acquire that was in flight while tombstones were merged may be sent again
+   without a limit, because releases of other clients caused the merge. */
 static void handle_late_answer(hf__session *s, hf__op *op, hf__time now) {
     int64_t why = 0;
     bool merging = s->parser.reply.count > 2 && hf__reply_number(&s->parser.reply, 2, &why) &&
@@ -151,7 +152,7 @@ static hf_result handle_grant_answer(hf__session *s, hf__op *op, int64_t value, 
     if (yes)
         op->token = (uint64_t)value;
     else
-        op->retry_ms = retry_ms(is_subscribed(s, op), op->attempt, value, position);
+        op->retry_ms = choose_retry_ms(is_subscribed(s, op), op->attempt, value, position);
     if (yes && hf__uses_shared_scripts(op) && !read_has_waiters(&s->parser.reply, op))
         return reject_answer(s, op, detail);
     op->queued = position > 0;
@@ -172,7 +173,7 @@ static hf_result handle_multi_answer(hf__session *s, hf__op *op, bool yes, char 
     return HF_OK;
 }
 
-/* An array is the answer to a release with a next acquire, and says what became of that acquire. */
+/* The answer to a release with a next acquire, if it is an array: the result of that acquire. */
 static hf_result handle_next_acquire_answer(hf__session *s, hf__op *op, int64_t status,
                                             int64_t value, char **detail) {
     int64_t position = 0;
@@ -185,7 +186,7 @@ static hf_result handle_next_acquire_answer(hf__session *s, hf__op *op, int64_t 
                                                      : HF_NOT_HELD;
     if (status == STATUS_YES) op->next_acquire->token = (uint64_t)value;
     if (status == STATUS_NO)
-        op->next_acquire->retry_ms = retry_ms(is_subscribed(s, op), 0, value, position);
+        op->next_acquire->retry_ms = choose_retry_ms(is_subscribed(s, op), 0, value, position);
     hf__session_complete(s, op, HF_OK, false, NULL);
     return HF_OK;
 }
@@ -241,7 +242,7 @@ static hf_result handle_shared_renew_answer(hf__session *s, hf__op *op, bool yes
 static hf_result handle_shared_refusal(hf__session *s, hf__op *op, int64_t status, char **detail) {
     int64_t capacity = 0;
     bool other = status == STATUS_CAPACITY;
-    if (hf__is_hand_over(op) && !other) {
+    if (hf__is_transfer(op) && !other) {
         hf__session_complete(s, op, HF_LOST, false, NULL);
         return HF_OK;
     }
@@ -264,7 +265,7 @@ static hf_result handle_list_answer(hf__session *s, hf__op *op, hf__time now, ch
     bool yes = status == STATUS_YES, late = status == STATUS_LATE;
     if (op->verb == HF__RENEW)
         return handle_shared_renew_answer(s, op, yes, server_us, now, detail);
-    bool third = hf__is_hand_over(op) || op->verb == HF__ACQUIRE || op->verb == HF__BREAK ||
+    bool third = hf__is_transfer(op) || op->verb == HF__ACQUIRE || op->verb == HF__BREAK ||
                  op->verb == HF__RELEASE;
     if (op->next_in_multi) third = late;
     if ((late && !third) || (!late && third && !hf__reply_number(r, 2, &value)))
@@ -276,7 +277,7 @@ static hf_result handle_list_answer(hf__session *s, hf__op *op, hf__time now, ch
         handle_late_answer(s, op, now);
         return HF_OK;
     }
-    if (hf__is_hand_over(op) && !yes) return reject_answer(s, op, detail);
+    if (hf__is_transfer(op) && !yes) return reject_answer(s, op, detail);
     if (op->next_in_multi) return handle_multi_answer(s, op, yes, detail);
     if (op->verb == HF__ACQUIRE) return handle_grant_answer(s, op, value, yes, detail);
     if (op->verb == HF__LIST) {
@@ -284,7 +285,7 @@ static hf_result handle_list_answer(hf__session *s, hf__op *op, hf__time now, ch
             return reject_answer(s, op, detail);
     } else if (op->verb == HF__BREAK)
         op->token = (uint64_t)value;
-    else if (hf__is_hand_over(op))
+    else if (hf__is_transfer(op))
         op->result = HF_OK;
     else if ((yes && !read_holder(op->lock_info, r)) ||
              !read_waiters(op->lock_info, r, yes ? 13 : 3))
@@ -294,8 +295,8 @@ static hf_result handle_list_answer(hf__session *s, hf__op *op, hf__time now, ch
     return HF_OK;
 }
 
-/* The answer to the acquire that was sent with a release. The time is negative if there was no hold
-   to release. */
+/* The answer to a release, and to the acquire that was sent with it. The time is negative if there
+   was no hold to release. */
 static hf_result handle_next_acquire_op_answer(hf__session *s, hf__op *op, hf__time now,
                                                char **detail) {
     hf__reply *r = &s->parser.reply;
@@ -332,7 +333,7 @@ static hf_result handle_latch_leader_answer(hf__session *s, hf__op *op, hf__time
 static hf_result handle_script_answer(hf__session *s, hf__op *op, hf__time now, char **detail) {
     int type = s->parser.reply.type;
     if (hf__is_latch_or_leader(op)) return handle_latch_leader_answer(s, op, now, detail);
-    bool lists = hf__is_hand_over(op) || op->verb == HF__ACQUIRE ||
+    bool lists = hf__is_transfer(op) || op->verb == HF__ACQUIRE ||
                  (op->verb == HF__RENEW && hf__uses_shared_scripts(op)) || op->verb == HF__BREAK ||
                  op->verb == HF__INSPECT || op->verb == HF__RELEASE || op->verb == HF__LIST;
     if (type == REDIS_REPLY_INTEGER) return handle_number_answer(s, op, now, detail);
@@ -342,7 +343,8 @@ static hf_result handle_script_answer(hf__session *s, hf__op *op, hf__time now, 
     return reject_answer(s, op, detail);
 }
 
-/* How long the hold lasts where it was touched, or how many replicas have it. */
+/* The answer to TOUCH: how long the hold lasts on that server. To CONFIRM: how many replicas have
+   it. */
 static hf_result handle_replicas_answer(hf__session *s, hf__op *op, char **detail) {
     const hf__reply *r = &s->parser.reply;
     if (r->type != REDIS_REPLY_INTEGER) return reject_answer(s, op, detail);
@@ -363,8 +365,8 @@ static hf_result complete_demoted(hf__session *s, hf__op *op, char **detail) {
     return HF_UNREACHABLE;
 }
 
-/* The answer to ASKING, which precedes the command it is for. If it is refused, so is the
-   command. */
+/* The answer to ASKING, which is sent before a command. If ASKING is refused, the command is
+   refused too. */
 static hf_result handle_asking_answer(hf__session *s, hf__op *op) {
     const hf__reply *r = &s->parser.reply;
     op->asking_sent = false;
@@ -380,7 +382,8 @@ static void forget_asking(hf__op *op) {
     op->detail = NULL;
 }
 
-/* Nothing was done; the operation must be sent to another node, or later. */
+/* If the error is a redirect: nothing was done, and the operation must be sent to another node, or
+   later. */
 static bool take_redirect(hf__session *s, hf__op *op, const char *error) {
     if (!s->url->in_cluster || s->role != HF__COMMANDS || !hf__redirect_parse(error, &op->redirect))
         return false;
@@ -407,8 +410,8 @@ static hf_result handle_error_answer(hf__session *s, hf__op *op, hf__time now, c
     if (s->url->primary && hf__role_lost(error)) return complete_demoted(s, op, detail);
     char *line = NULL;
     hf_result result = hf__session_error(s, op, error, &line);
-    /* If the key has another type, our hold is gone. But a release that had to leave a tombstone
-       did not leave it, so it must be sent again. */
+    /* If the key has another type, our hold is gone. But a release that had to write a tombstone
+       has not written it, so it must be sent again. */
     bool ours = op->verb == HF__RENEW || (op->verb == HF__RELEASE && !op->tombstone_until) ||
                 op->verb == HF__RAISE_TOKEN || op->verb == HF__EXPORT;
     hf__error_line unwrapped = hf__error_unwrap(error);

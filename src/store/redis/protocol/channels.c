@@ -10,7 +10,7 @@
 #include "holdfast.h"
 #include "store/redis/protocol/command.h"
 
-#define LINGER (30 * HF__SEC) /* a waiter asks at least every 10 s, which renews its interest */
+#define LINGER (30 * HF__SEC) /* a waiter rechecks at least every 10 s, which renews its interest */
 #define TIDY   (10 * HF__SEC)
 #define SUFFIX ":c:"
 
@@ -21,7 +21,7 @@ struct hf__channel {
     hf__channel *next, *prev;
     channel_state state;
     bool changed;
-    bool wanted_again;   /* UNSUBSCRIBING: a waiter came since */
+    bool wanted_again;   /* UNSUBSCRIBING: a new waiter has come meanwhile */
     uint64_t request_id; /* SUBSCRIBING: order of the requests */
     hf__time used;
     size_t length; /* of the name */

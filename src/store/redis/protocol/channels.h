@@ -10,7 +10,7 @@
  *   (none) <-------- the slot moved away -----------------------------+
  *   (none) <-- UNSUBSCRIBING <-- no waiter for LINGER ----------------+
  *
- * When a subscription begins or ends, its name is reported, and waiters for that name ask again.
+ * When a subscription begins or ends, its name is reported, and waiters for that name recheck.
  */
 #ifndef HF_STORE_REDIS_PROTOCOL_CHANNELS_H
 #define HF_STORE_REDIS_PROTOCOL_CHANNELS_H
@@ -48,7 +48,7 @@ void hf__channels_want(hf__channels *c, const char *name, size_t length, hf__tim
 
 bool hf__channels_subscribed(const hf__channels *c, const char *name, size_t length);
 
-/* Adds the commands that are due to `out`; when the next are due. */
+/* Adds the commands that are due to `out`. And when the next ones are due. */
 void hf__channels_send(hf__channels *c, hf__buffer *out, hf__time now);
 hf__time hf__channels_due(const hf__channels *c);
 

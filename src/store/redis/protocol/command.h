@@ -19,13 +19,14 @@ void hf__command_text(hf__buffer *out, const char *format, ...)
 /* client, sign and number, as in 3941…:12 and 3941…:t3. */
 void hf__command_id(hf__buffer *out, const char *client, const char *sign, uint64_t number);
 
-/* prefix:{name}suffix, with '{', '}' and '%' in the name percent-encoded. So the braces around the
-   name are the first and only ones of the key, and all keys of a name are in one slot. */
+/* prefix:{name}suffix, with '{', '}' and '%' in the name percent-encoded. So the only braces in the
+   key are those around the name, and all keys of a name are in one slot. */
 void hf__command_key(hf__buffer *out, const char *prefix, const char *name, size_t length,
                      const char *suffix);
 
-/* The same without a command: the length of the key; writing it to `at`, which must have that much
-   space, and returning its end; the escape for a byte of the name, NULL: the byte itself. */
+/* The same without a command. hf__key_length: the length of the key. hf__key_put: writes the key to
+   `at`, which must have that much space, and returns its end. hf__key_escape: the escape for a byte
+   of the name; NULL: the byte itself. */
 size_t hf__key_length(const char *prefix, const char *name, size_t length, const char *suffix);
 char *hf__key_put(char *at, const char *prefix, const char *name, size_t length,
                   const char *suffix);

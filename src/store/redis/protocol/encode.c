@@ -10,8 +10,8 @@
 #define REGISTERED_MS 90000
 
 /* Our time t on the server's clock. The server's time was sampled between sampled_at and
-   received_at. not_after rounds down: a limit on actions must not be late. at_least_until rounds
-   up: a minimum duration must not be short. */
+   received_at. not_after rounds down, so that a limit is never too late. at_least_until rounds up,
+   so that a minimum duration is never too short. */
 static int64_t not_after(const hf__session *s, hf__time t) {
     return s->server_us + (t - s->received_at) / 1000;
 }
@@ -30,8 +30,8 @@ bool hf__uses_shared_scripts(const hf__op *op) {
     return op->kind != HF_MUTEX;
 }
 
-/* A hold goes from one client to another: see hand_over.lua. */
-bool hf__is_hand_over(const hf__op *op) {
+/* A hold goes from one client to another: see transfer.lua. */
+bool hf__is_transfer(const hf__op *op) {
     return op->verb == HF__EXPORT || op->verb == HF__EXTEND_EXPORTED ||
            (op->verb == HF__ACQUIRE && op->exported);
 }
@@ -39,7 +39,7 @@ bool hf__is_hand_over(const hf__op *op) {
 static const hf__script *plain_script_of(const hf__op *op) {
     bool shared = hf__uses_shared_scripts(op);
     if (op->next_in_multi) return &hf__script_acquire_all;
-    if (hf__is_hand_over(op)) return &hf__script_hand_over;
+    if (hf__is_transfer(op)) return &hf__script_transfer;
     switch (op->verb) {
     case HF__ACQUIRE: return shared ? &hf__script_shared_acquire : &hf__script_acquire;
     case HF__RENEW: return shared ? &hf__script_shared_renew : &hf__script_renew;
@@ -78,9 +78,9 @@ static void add_exported(hf__session *s, const hf__op *op) {
     hf__command_id(&s->out, op->exported->client, ":", HF__EXPORTED_ACQUIRE_ID);
 }
 
-/* The receiving and the giving client. An exported hold belongs to no client, but keeps the number
-   of its owner for display. */
-static void add_hand_over(hf__session *s, const hf__op *op) {
+/* The client that receives the hold, and the one that gives it. An exported hold belongs to no
+   client, but keeps the id of its owner for display. */
+static void add_transfer(hf__session *s, const hf__op *op) {
     if (op->verb == HF__ACQUIRE) {
         add_id(s, op);
         add_owner(s, op);
@@ -178,7 +178,8 @@ static void add_touch(hf__session *s, const hf__op *op) {
     hf__command_number(&s->out, must_be_alone(op));
 }
 
-/* The acquire has written the fence. After a long hold the fence is kept for a day from now. */
+/* The acquire has set the expiry of the fence. After a long hold, the release must set it again, to
+   a day from now. */
 static bool keeps_fence(const hf__op *op, hf__time now) {
     return op->tombstone_until || now - op->held_since > FENCE_FRESH;
 }
@@ -214,7 +215,7 @@ static void add_register(hf__session *s, const hf__op *op) {
 
 static int key_count(const hf__op *op) {
     if (op->next_in_multi) return 4 * multi_length(op);
-    if (hf__is_hand_over(op)) return 1;
+    if (hf__is_transfer(op)) return 1;
     switch (op->verb) {
     case HF__ACQUIRE:
     case HF__RELEASE:
@@ -271,8 +272,8 @@ static void add_script_arguments(hf__session *s, const hf__op *op, hf__time now)
         add_multi(s, op, now);
         return;
     }
-    if (hf__is_hand_over(op)) {
-        add_hand_over(s, op);
+    if (hf__is_transfer(op)) {
+        add_transfer(s, op);
         return;
     }
     if (hf__is_latch_or_leader(op))
@@ -305,7 +306,7 @@ static int release_arguments(const hf__op *op, hf__time now) {
 
 static int argument_count(const hf__op *op, hf__time now) {
     if (op->next_in_multi) return 5 + 2 * multi_length(op);
-    if (hf__is_hand_over(op)) return 6;
+    if (hf__is_transfer(op)) return 6;
     switch (op->verb) {
     case HF__ACQUIRE: return acquire_arguments(op);
     case HF__RELEASE: return release_arguments(op, now);
@@ -366,8 +367,8 @@ void hf__encode(hf__session *s, const hf__op *op, bool whole, hf__time now) {
     switch (op->verb) {
     case HF__CLUSTER_SLOTS: encode_slots(s); break;
     case HF__CLIENT_INFO: encode_client_info(s, op); break;
-    /* Never by EVALSHA: after a NOSCRIPT the touch would be sent again behind the WAIT that counts
-       from it. */
+    /* Never by EVALSHA: after a NOSCRIPT the touch would be sent again, after the WAIT that must
+       follow it. */
     case HF__TOUCH: encode_script(s, op, true, now); break;
     case HF__CONFIRM: encode_confirm(s, op); break;
     default: encode_script(s, op, whole, now); break;

@@ -30,7 +30,7 @@ static const char *skip_prefix(const char *at, const char *prefix) {
 }
 
 /* Skips "@user_script:3: ", with or without the "@" and a space before the number. Returns `at` if
-   it is not there. */
+   there is no position. */
 static const char *skip_position(const char *at, long *script_line) {
     const char *number = skip_prefix(skip_prefix(at, "@"), POSITION);
     if (number == skip_prefix(at, "@")) return skip_prefix(at, "=[C]: -1: ");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses a server's error line. Server versions word errors that were raised by a script
-   differently. */
+/* Parses a server's error line. The wording of an error that a script raised depends on the server
+   version. */
 #ifndef HF_STORE_REDIS_PROTOCOL_ERROR_LINE_H
 #define HF_STORE_REDIS_PROTOCOL_ERROR_LINE_H
 

@@ -3,8 +3,8 @@
 
 #include "store/redis/protocol/command.h"
 
-/* When to ask again. A client that is registered for a message asks in case the message is lost.
-   Other clients ask soon at first and ten times a second later. */
+/* When to ask again. A client that is registered for a message polls rarely, in case the message is
+   lost. Other clients poll at short intervals at first, then ten times a second. */
 #define LATCH_NOTIFIED_MS  5000
 #define LEADER_NOTIFIED_MS 1000
 #define RETRY_FIRST_MS     10
@@ -59,7 +59,7 @@ void hf__latch_leader_encode(hf__buffer *out, const char *client, const hf__op *
 
 /* ---- Answers ---- */
 
-static int64_t retry_ms(const hf__op *op, bool notified, int64_t notified_ms) {
+static int64_t choose_retry_ms(const hf__op *op, bool notified, int64_t notified_ms) {
     if (notified) return notified_ms;
     return op->attempt < RETRY_DOUBLINGS ? (int64_t)RETRY_FIRST_MS << op->attempt : RETRY_MOST_MS;
 }
@@ -75,7 +75,7 @@ static bool read_latch(const hf__reply *r, hf__op *op, bool subscribed) {
     op->latch->round = (uint64_t)round;
     op->latch->last_done = (uint64_t)done;
     op->queued = notified != 0;
-    op->retry_ms = retry_ms(op, op->queued && subscribed, LATCH_NOTIFIED_MS);
+    op->retry_ms = choose_retry_ms(op, op->queued && subscribed, LATCH_NOTIFIED_MS);
     return true;
 }
 
@@ -94,7 +94,7 @@ static bool read_leader_value(const hf__reply *r, hf__op *op) {
     return true;
 }
 
-/* Also asks again when the leader's hold expires. */
+/* The client also polls again when the leader's hold expires. */
 static bool read_leader(const hf__reply *r, hf__op *op, bool yes, bool subscribed) {
     int64_t notified, ms;
     if (!hf__reply_number(r, 2, &notified) || !hf__reply_number(r, 3, &ms)) return false;
@@ -102,7 +102,7 @@ static bool read_leader(const hf__reply *r, hf__op *op, bool yes, bool subscribe
     op->lock_info->held = yes;
     op->lock_info->remaining_ms = ms > 0 ? ms : 0;
     op->queued = notified != 0;
-    op->retry_ms = retry_ms(op, op->queued && subscribed, LEADER_NOTIFIED_MS);
+    op->retry_ms = choose_retry_ms(op, op->queued && subscribed, LEADER_NOTIFIED_MS);
     if (ms >= 0 && ms < op->retry_ms) op->retry_ms = ms + 1;
     return true;
 }

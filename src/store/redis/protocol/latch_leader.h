@@ -16,8 +16,8 @@
 /* NULL: the verb is not about a latch or a leader. */
 const hf__script *hf__latch_leader_script(hf__verb verb);
 
-/* Writes the keys; the number of arguments that follow them; writes those, with `not_after` on the
-   server's clock. */
+/* Writes the keys. Then: the number of arguments that follow them. Then: writes the arguments, with
+   `not_after` on the server's clock. */
 void hf__latch_leader_keys(hf__buffer *out, const char *prefix, const hf__op *op);
 int hf__latch_leader_arguments(const hf__op *op);
 void hf__latch_leader_encode(hf__buffer *out, const char *client, const hf__op *op,

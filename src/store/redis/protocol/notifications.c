@@ -12,7 +12,8 @@ void hf__notifications_note_answer(hf__notifications *n, const hf__op *op) {
     n->queued_at = op->sent_at;
 }
 
-/* When the subscription begins or ends, all waiters ask again: a message may have been missed. */
+/* When the subscription begins or ends, all waiters recheck, because a message may have been
+   missed. */
 void hf__notifications_update(hf__notifications *n, bool listening) {
     if (n->per_name) listening = n->listening;
     if (listening != n->listening || n->messages->missed) n->must_recheck = true;
@@ -31,10 +32,10 @@ bool hf__notifications_stale(hf__notifications *n) {
     return stale;
 }
 
-/* When the grant would have been sent for, had it been requested: the server's time of the grant on
-   our clock. It counts from before our newest sample of the server's clock was requested; that
-   sample may be newer than the grant. Returns 0 if this is not reliable: the two are too far apart,
-   or one of the clocks was stepped. */
+/* The server's time of the grant, on our clock: it serves as the time at which the grant was
+   requested. It is computed from our newest sample of the server's clock, and counts from before
+   that sample was requested. The sample may be newer than the grant. Returns 0 if the result is not
+   reliable: sample and grant are too far apart, or one of the clocks was stepped. */
 static hf__time effective_sent_at(const hf__session *s, const hf__message *m) {
     int64_t since_us = m->server_us - s->server_us;
     int64_t slowest =

@@ -13,11 +13,11 @@ typedef struct hf__notifications {
     bool wanted;        /* an acquire was queued: subscribe */
     hf__time queued_at; /* when the last queued acquire was sent */
     bool listening;     /* as last reported */
-    bool must_recheck;  /* to be reported: all waiters ask again */
-    /* a grant must be confirmed by an acquire: replicas must have it, or another node may */
+    bool must_recheck;  /* to be reported: all waiters must recheck */
+    /* a grant must be confirmed by an acquire, because replicas must have it, or because it may
+       come from the wrong node of a cluster */
     bool must_claim;
-    /* cluster: each name has a channel of its own, and its waiters are told when that is
-       subscribed */
+    /* cluster: each name has its own channel, and its waiters recheck when that is subscribed */
     bool per_name;
     /* the link of `commands` when the subscribed connection was begun */
     uint64_t commands_link;
@@ -36,7 +36,7 @@ void hf__notifications_update(hf__notifications *n, bool listening);
 void hf__notifications_connecting(hf__notifications *n);
 
 /* The commands use another connection than when the subscription was begun, perhaps to another
-   server. The subscribed connection must be made again, and what it received is void. */
+   server. The subscribed connection must be made again, and what it has received does not count. */
 bool hf__notifications_stale(hf__notifications *n);
 
 /* The next notification; false: none. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Explains a missing right. A server names the command that a user may not run only if the client
- * sent it directly. For a script, Redis before 7.2 only gives the line in the script. For keys and
- * channels a server does not say which one. This file fills in what is missing.
+ * sent it directly. For a script, Redis before 7.2 gives only the line in the script. If a key or a
+ * channel is refused, a server does not say which one. This file adds what is missing.
  */
 #include "store/redis/protocol/permission.h"
 
@@ -102,8 +102,8 @@ static char *explain_channel(const hf__attempt *attempt, const char *where) {
         attempt->prefix, attempt->client, attempt->prefix);
 }
 
-/* Redis 7.2 and later put the user's name before the missing right, and that name may be any word.
-   So the quoted command is checked first. */
+/* Redis 7.2 and later put the user's name before the missing right, and the user's name may be any
+   word, also "key" or "channel". So the quoted command is checked first. */
 char *hf__permission_missing(const char *line, const hf__attempt *attempt, const char *where) {
     hf__error_line error = hf__error_unwrap(line);
     if (!hf__error_has_code(&error, "NOPERM")) return NULL;

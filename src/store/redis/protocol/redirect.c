@@ -22,12 +22,11 @@ static void read_address(hf__redirect *redirect, const char *error) {
     if (!redirect->address) redirect->kind = HF__REDIRECT_TRY_AGAIN;
 }
 
-/* Error texts of a server that refuses a command of a running script. Nothing was done in these
-   cases either. A script with several keys does not start in a slot that is being moved (see
-   encode.c). A script with a single key is refused at its first command, because the key has
-   expired since the script was admitted. While the cluster is down all writes are refused,
-   including the first one. The texts differ between versions, and before Redis 7 they follow the
-   position in the script. */
+/* Error texts of a server that refuses a command of a running script. In these cases, too, nothing
+   was done. A script with several keys does not start in a slot that is being moved (see encode.c).
+   A script with a single key is refused at its first command, because the key has expired since the
+   script was admitted. While the cluster is down all writes are refused, including the first one.
+   The texts differ between versions, and before Redis 7 they follow the position in the script. */
 static const struct {
     const char *text;
     hf__redirect_kind kind;

@@ -18,7 +18,7 @@ extern const hf__script hf__script_uptime;
 extern const hf__script hf__script_acquire_all;
 extern const hf__script hf__script_break;
 extern const hf__script hf__script_shared_acquire;
-extern const hf__script hf__script_hand_over;
+extern const hf__script hf__script_transfer;
 extern const hf__script hf__script_inspect;
 extern const hf__script hf__script_shared_renew;
 extern const hf__script hf__script_shared_release;

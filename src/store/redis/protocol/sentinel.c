@@ -96,8 +96,8 @@ static void accept_answer(hf__sentinel *s) {
 }
 
 static bool is_push(const hf__reply *r, const char *kind) {
-    const char *reported = r->type == REDIS_REPLY_ARRAY ? hf__reply_text(r, 0) : NULL;
-    return reported && !strcmp(reported, kind);
+    const char *said = r->type == REDIS_REPLY_ARRAY ? hf__reply_text(r, 0) : NULL;
+    return said && !strcmp(said, kind);
 }
 
 hf_result hf__sentinel_answer(hf__sentinel *s, unsigned i, const hf__reply *r, const char *where,

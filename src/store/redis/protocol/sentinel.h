@@ -5,8 +5,8 @@
  *
  * One Sentinel is asked at a time. Its answer has an epoch, which grows with every failover. A
  * Sentinel that was cut off from the others reports an old epoch, and its answer is ignored once a
- * newer one is known. An older epoch is accepted only if a majority of the Sentinels report one:
- * their history was then started again.
+ * newer one is known. An older epoch is accepted only if a majority of the Sentinels report one,
+ * because they were then set up again.
  */
 #ifndef HF_STORE_REDIS_PROTOCOL_SENTINEL_H
 #define HF_STORE_REDIS_PROTOCOL_SENTINEL_H

@@ -47,9 +47,9 @@ static const known_error phrases[] = {
      "the server has no password: leave it out of the URL"},
     {"no password is set", HF_REFUSED, "the server has no password: leave it out of the URL"},
     {"DB index is out of range", HF_INVALID,
-     "the server has fewer databases than the URL asks for: use a lower number"},
+     "the server has fewer databases: use a lower number in the URL"},
     {"cluster support disabled", HF_INVALID,
-     "this server is no node of a cluster: use redis:// or rediss://"},
+     "this server is not part of a cluster: use redis:// or rediss://"},
     {"unknown command", HF_UNSUPPORTED, "Holdfast needs Redis 6.2 or later, or Valkey"},
     {"command called from", HF_UNSUPPORTED, "Holdfast needs Redis 6.2 or later, or Valkey"},
 };

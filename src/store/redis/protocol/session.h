@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The protocol part of the Redis store: operations go in and bytes come out, bytes go in and
- * completed operations come out. It has no socket and no clock, so it runs in a simulator exactly
- * as in a client.
+ * The protocol part of the Redis store. It turns operations into bytes to send, and received bytes
+ * into completed operations. It has no socket and no clock, so it runs in a simulator exactly as in
+ * a client.
  *
  * A session spans connections. Its states:
  *
@@ -33,7 +33,7 @@ typedef enum hf__session_state { HF__AWAY, HF__LOGIN, HF__READY } hf__session_st
  *   HF__COMMANDS   commands
  *   HF__MESSAGES   grants, received on the client's own channel; in a cluster, on one channel for
  *                  each name that the client waits for
- *   HF__SENTINEL   questions to a Sentinel
+ *   HF__SENTINEL   requests to a Sentinel
  *   HF__REPLICAS   waiting for replicas
  */
 typedef enum hf__session_role {
@@ -74,8 +74,8 @@ typedef struct hf__session {
 
     hf__time began; /* when the login began */
     uint64_t link;  /* number of connections so far */
-    /* the server's time in its last answer, and our time before it was requested and after it
-       came */
+    /* the server's time in its last answer, and our time before that answer was requested and after
+       it arrived */
     int64_t server_us;
     hf__time sampled_at, received_at;
     int64_t round_trip_us; /* the shortest, of all connections */
@@ -122,10 +122,11 @@ bool hf__session_message(hf__session *s, hf__message *message);
 void hf__session_tick(hf__session *s, hf__time now);
 hf__time hf__session_due(const hf__session *s);
 
-/* Since when the oldest outstanding answer is waited for; HF__NEVER: none is. */
+/* Since when the session has waited for the oldest outstanding answer; HF__NEVER: it waits for
+   none. */
 hf__time hf__session_waits_since(const hf__session *s);
 
-/* Adds a goodbye to `out`, which removes the client's registration. Its reply is not read. */
+/* Adds the command that removes the client's registration to `out`. Its reply is not read. */
 void hf__session_unregister(hf__session *s);
 
 #endif

@@ -58,7 +58,7 @@ void hf__release_log_fini(hf__release_log *log) {
     hf__map_fini(&log->names);
 }
 
-/* Drops the releases whose lease is over; and the oldest, if the log is full. */
+/* Drops the releases whose lease is over. If the log is full, drops the oldest ones, too. */
 static void drop_expired(hf__release_log *log, hf__time now) {
     for (hf__released *r = log->first, *next; r; r = next) {
         next = r->next;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Recent releases and losses, to repeat after a failover. A primary that fails may not have
- * replicated a release. Its successor then still has the lock held, until the lease ends. So
- * releases are kept for a lease and repeated to the server that answers next.
+ * replicated a release. Its successor then still has the hold, until the lease ends. So releases
+ * are remembered for the length of a lease, and are repeated to the server that answers next.
  *
- * That server may also have the client still in its queue, and would hand the lock to an acquire
- * that no longer exists. So a client that was ever queued also leaves the queue, and does so with a
- * hold that it finds lost there. A release acts only on its own acquire id: late or repeated, it
- * does not touch anything that was acquired since.
+ * That server may also still have the client in its queue, and would hand the lock to an acquire
+ * that no longer exists. So if the client was ever queued, its repeated releases also leave the
+ * queue. This includes the release of a hold that it finds lost. A release acts only on its own
+ * acquire id: even late or repeated, it changes nothing that was acquired since.
  */
 #ifndef HF_STORE_REDIS_TOPOLOGY_RELEASE_LOG_H
 #define HF_STORE_REDIS_TOPOLOGY_RELEASE_LOG_H

@@ -21,8 +21,7 @@ static void complete_op(hf__replica_wait *w, hf__op *op, hf_result result, bool 
     hf__ops_push(&w->done, op);
 }
 
-/* A grant without confirmation was given back, or the attempt to give it back has an unknown
-   outcome. */
+/* The release of an unconfirmed grant was answered, or its outcome is unknown. */
 static void undo_done(hf__replica_wait *w, hf__op *op) {
     bool sure = op->result == HF_OK || op->result == HF_LOST;
     char *why = op->ack.why;
@@ -59,11 +58,11 @@ hf__op *hf__replica_wait_completed(hf__replica_wait *w) {
 
 /* ---- Rejected operations ---- */
 
-/* A grant is given back on the connection it came from. A renewal or an upgrade is left as it is
-   and tried again. */
+/* A grant is undone by a release, on the connection that it came from. A renewal or an upgrade is
+   left as it is, and the core tries again. */
 static void reject_op(hf__replica_wait *w, hf__op *op, hf_result result, char *why, hf__time now) {
-    bool there = w->commands->state == HF__READY && w->commands->link == op->ack.link;
-    if (op->ack.verb != HF__ACQUIRE || op->upgrade || !there) {
+    bool same = w->commands->state == HF__READY && w->commands->link == op->ack.link;
+    if (op->ack.verb != HF__ACQUIRE || op->upgrade || !same) {
         complete_op(w, op, result, true, why);
         return;
     }
@@ -83,9 +82,9 @@ static char *explain_rejection(const hf__replica_wait *w, const hf__op *op, int6
         op->ack.verb == HF__ACQUIRE ? "the lock was granted" : "the hold was renewed";
     const char *then = op->ack.verb == HF__ACQUIRE ? "; it was given back" : "";
     if (w->wait_op.detail) return hf__line("%s", w->wait_op.detail);
-    if (!op->ack.there)
+    if (!op->ack.hold_found)
         return hf__line(
-            "%s: %s, but the server that was asked about its replicas does not have it%s",
+            "%s: %s, but the server whose replicas were checked does not have the hold%s",
             w->commands->where, what, then);
     return hf__line("%s: %s, but %" PRId64 " of %d replicas confirmed it within %" PRId64 " ms%s",
                     w->commands->where, what, confirmed, (int)w->url->replicas, w->wait_op.lease_ms,
@@ -124,7 +123,7 @@ static void finish_wait(hf__replica_wait *w, hf__time now) {
         bool same = w->commands->state == HF__READY && w->commands->link == op->ack.link;
         char *why = op->detail; /* the touch failed */
         op->detail = NULL;
-        if (same && op->ack.there && confirmed >= w->url->replicas)
+        if (same && op->ack.hold_found && confirmed >= w->url->replicas)
             complete_op(w, op, HF_OK, false, NULL);
         else if (why)
             reject_op(w, op, rejection_result(op->result), why, now);
@@ -138,7 +137,7 @@ static void finish_wait(hf__replica_wait *w, hf__time now) {
 
 /* The connection may lead to a server with an older state of the hold: a replica that was promoted
    while the old primary still answers our commands. The hold expires too soon there. A small
-   difference is no sign of that: scripts round to milliseconds, and deadlines have a margin of that
+   difference does not count: scripts round to milliseconds, and deadlines have a margin of that
    size. */
 static bool lasts_long_enough(const hf__op *op, hf__time now) {
     int64_t margin_ms = op->lease_ms / 100 + 2;
@@ -160,8 +159,8 @@ static void collect_answers(hf__replica_wait *w, hf__time now) {
             finish_wait(w, now);
             continue;
         }
-        op->ack.there = op->result == HF_OK && lasts_long_enough(op, now);
-        if (op->ack.there) op->ack.sent_at = confirmed_from(op);
+        op->ack.hold_found = op->result == HF_OK && lasts_long_enough(op, now);
+        if (op->ack.hold_found) op->ack.sent_at = confirmed_from(op);
         hf__ops_push(&w->asked, op);
     }
 }

@@ -4,15 +4,15 @@
  * sessions.
  *
  *   granted --> waiting --> asked (touch_hold.lua for each, then one WAIT for all) --> confirmed
- *                  \             \--too few--> given back, then reported as failed
+ *                  \             \--too few--> released, then reported as failed
  *                   \--no connection in time--^
  *
- * WAIT blocks its connection, so it has one of its own. It counts from the last write of that
- * connection that was replicated (before Redis 7.2: from its last command, even a read). So each
- * hold is written to on this connection first, after the server has answered the grant: what a
- * replica then confirms includes the grant. The write is skipped if the hold is not there, in case
- * the connection leads to another server. A hold that expires there sooner than was granted or
- * renewed does not count either.
+ * WAIT blocks its connection, so it has a connection of its own. WAIT counts from the last write of
+ * its connection that was replicated (before Redis 7.2: from its last command, even a read). So
+ * each hold is first written to on this connection, after the server has answered the grant. What a
+ * replica then confirms includes the grant. This connection may lead to another server. So the
+ * write is skipped if the hold is not there, and a hold that expires sooner there than it should
+ * does not count.
  */
 #ifndef HF_STORE_REDIS_TOPOLOGY_REPLICA_WAIT_H
 #define HF_STORE_REDIS_TOPOLOGY_REPLICA_WAIT_H

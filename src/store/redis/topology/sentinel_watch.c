@@ -44,7 +44,7 @@ hf__sentinel_watch *hf__sentinel_watch_new(const hf__url *url, const hf__identit
         hf__sentinel_watch_free(w, false);
         return NULL;
     }
-    w->link.quiet = true;
+    w->link.net.quiet = true;
     w->link.session.sentinel = &w->sentinel;
     return w;
 }
@@ -78,10 +78,10 @@ void hf__sentinel_watch_recheck(hf__sentinel_watch *w) {
 
 static hf__time next_pause(hf__sentinel_watch *w) {
     if (!has_majority(w) && w->asked_by != (1u << w->sentinel.count) - 1) return 0;
-    if (w->primary_up) return hf__jitter(&w->link.rand, LISTEN);
+    if (w->primary_up) return hf__jitter(&w->link.net.rand, LISTEN);
     unsigned doublings = w->rounds < DOUBLINGS ? w->rounds : DOUBLINGS;
     w->rounds++;
-    return hf__jitter(&w->link.rand, hf__sooner(AGAIN_FIRST << doublings, AGAIN_MOST));
+    return hf__jitter(&w->link.net.rand, hf__sooner(AGAIN_FIRST << doublings, AGAIN_MOST));
 }
 
 static void note_answer(hf__sentinel_watch *w, hf__time now) {
@@ -93,7 +93,7 @@ static void note_answer(hf__sentinel_watch *w, hf__time now) {
         hf__log_add(w->log, HF_LOG_INFO,
                     "the Sentinel at %s is behind the others and is not believed: it says that the "
                     "primary is at %s, port %d",
-                    w->link.where, w->sentinel.reported.host, (int)w->sentinel.reported.port);
+                    w->link.net.where, w->sentinel.reported.host, (int)w->sentinel.reported.port);
     w->leave_at = now + next_pause(w);
 }
 
@@ -101,8 +101,8 @@ static void note_answer(hf__sentinel_watch *w, hf__time now) {
    pause. */
 static void note_failure(hf__sentinel_watch *w, hf__time now) {
     uint32_t bit = 1u << w->sentinel.at;
-    hf_result result = w->link.down_result ? w->link.down_result : HF_UNREACHABLE;
-    const char *why = w->link.down_detail ? w->link.down_detail : hf_result_text(result);
+    hf_result result = w->link.net.down_result ? w->link.net.down_result : HF_UNREACHABLE;
+    const char *why = w->link.net.down_detail ? w->link.net.down_detail : hf_result_text(result);
     hf__log_add(w->log, w->silent & bit ? HF_LOG_DEBUG : HF_LOG_WARNING, "%s", why);
     w->silent |= bit;
     w->asked_by |= bit;
@@ -118,26 +118,28 @@ static void note_failure(hf__sentinel_watch *w, hf__time now) {
 
 /* ---- Running ---- */
 
-/* While the primary is up, Sentinels are asked at leisure. When it goes down, the pause ends. */
+/* While the primary is up, Sentinels are asked with long pauses. When it goes down, the pause ends
+   at once. */
 static void set_primary_up(hf__sentinel_watch *w, bool primary_up, hf__time now) {
     w->primary_up = primary_up;
     w->rounds = 0;
     if (!primary_up) hf__sentinel_watch_recheck(w);
     w->leave_at = primary_up ? now + next_pause(w) : now;
-    if (!primary_up && w->link.state == HF__LINK_IDLE) w->link.retry_at = now;
+    if (!primary_up && w->link.net.state == HF__NET_IDLE) w->link.net.retry_at = now;
 }
 
 static void check_link(hf__sentinel_watch *w, hf__time now) {
-    bool idle = w->link.state == HF__LINK_IDLE;
-    if (w->link.state == HF__LINK_UP && !w->listening)
+    bool idle = w->link.net.state == HF__NET_IDLE;
+    if (w->link.net.state == HF__NET_UP && !w->listening)
         note_answer(w, now);
-    else if (idle && w->listening) /* it disconnected: simply ask the next */
+    else if (idle && w->listening) /* the Sentinel disconnected: ask the next one */
         w->leave_at = now;
-    else if (idle && w->link.failures)
+    else if (idle && w->link.net.failures)
         note_failure(w, now);
     if (!w->listening) return;
     if (w->sentinel.switched) {
-        hf__log_add(w->log, HF_LOG_INFO, "the Sentinel at %s tells of a failover", w->link.where);
+        hf__log_add(w->log, HF_LOG_INFO, "the Sentinel at %s reports a failover",
+                    w->link.net.where);
         connect_to_sentinel(w, now);
     } else if (now >= w->leave_at) {
         hf__sentinel_next(&w->sentinel);

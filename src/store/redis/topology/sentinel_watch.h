@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Follows the primary. One connection goes from Sentinel to Sentinel: each is asked where the
- * primary is, and then listened to for a while in case that changes.
+ * Follows the primary. One connection goes from Sentinel to Sentinel. Each Sentinel is asked where
+ * the primary is. Then the connection waits for a while for messages about a failover.
  *
  *   ask --answer--> listen --time is up, or a failover--> ask the next (after a failover, the same)
  *    \--no answer in time, or not usable-------------^
  *
- * A node is used only when a majority of the Sentinels have answered, or all that can be reached. A
- * Sentinel that is cut off from the others may still name the old primary, which may be back
- * without its data. Sentinels are asked again before each attempt to connect. While the primary is
- * up, one of them is asked every few seconds, in turn.
+ * A node is used only when a majority of the Sentinels have answered, or every one that can be
+ * reached. A Sentinel that is cut off from the others may still name the old primary, which may be
+ * back without its data. Sentinels are asked again before each attempt to connect. While the
+ * primary is up, one of them is asked every few seconds, in turn.
  */
 #ifndef HF_STORE_REDIS_TOPOLOGY_SENTINEL_WATCH_H
 #define HF_STORE_REDIS_TOPOLOGY_SENTINEL_WATCH_H
@@ -32,7 +32,7 @@ typedef struct hf__sentinel_watch {
     hf__time leave_at;    /* when to go on to the next */
     hf__time open_until;
 
-    hf_result result; /* why no Sentinel was usable; HF_OK: one was */
+    hf_result result; /* why no Sentinel was usable; HF_OK: at least one was */
     char *detail;
 } hf__sentinel_watch;
 
@@ -47,7 +47,7 @@ hf__time hf__sentinel_watch_due(const hf__sentinel_watch *w);
 /* Where the primary is; NULL: unknown, or too few Sentinels have answered. */
 const hf__address *hf__sentinel_watch_primary(const hf__sentinel_watch *w);
 
-/* The primary was not there: ask all Sentinels again. */
+/* The primary could not be reached: ask all Sentinels again. */
 void hf__sentinel_watch_recheck(hf__sentinel_watch *w);
 
 /* Whether the first connection is still being made; all attempts together have connect_timeout. */

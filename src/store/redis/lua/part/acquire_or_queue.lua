@@ -17,7 +17,7 @@ local function acquire_or_queue(id, owner, lease, floor, spec, sent, may_queue, 
     local _, is_late, merged = live_tombstones(fence, now, key, acquire_id, sent)
     if is_late then return {2, now, merged} end
 
-    -- It is already granted, to an earlier sending of this acquire.
+    -- If this acquire was sent before, it may already be granted.
     purge_expired(now)
     local holder = call('HGET', KEYS[1], 'n')
     local record = call('HGET', KEYS[1], id)
@@ -54,7 +54,7 @@ local function acquire_or_queue(id, owner, lease, floor, spec, sent, may_queue, 
     if may_queue then
         local entry = id .. ' ' .. owner .. ' ' .. lease .. spec .. ' ' .. floor
         local first = upgrade and not find_entry(key) and call('LINDEX', KEYS[3], 0)
-        if first then -- an upgrade goes first: all others wait for this reader
+        if first then -- an upgrade goes to the front, because all others wait for this reader
             call('LINSERT', KEYS[3], 'BEFORE', first, entry)
             note_seen(key, now, digits(now))
             position = 1

@@ -6,7 +6,7 @@
 --     u   how much of the capacity is in use
 --     g   the holder that may upgrade
 --     e   a time in µs before which no holder expires
---     r   the release that last handed the lock over, or left it to the other holders
+--     r   the release that last handed the lock over, or that left it to the other holders
 --     client#acquire_id   one for each holder: `expiry weight client:owner count token since`
 --
 -- The kind in a request: `w` writer, `r` reader, `u` reader that may upgrade, `gN` its upgrade (the
@@ -19,12 +19,12 @@ local function digits(n)
 end
 
 -- The value of field `r`, for every command that writes holders. A release that found its hold puts
--- its id there. All other scripts clear the field: the same acquire id may hold again, and the
--- field must then be about its last hold.
+-- its id there. All other scripts clear the field. Otherwise it could still name an earlier hold of
+-- an acquire id that holds the lock again.
 local released_by = {'r', ''}
 
--- For a release that was sent before, whose answer was lost, and that now finds no hold. Returns 1
--- if it is still certain that the hold was not lost to another client: either `r` names this
+-- For a release that was sent before without getting an answer, and that now finds no hold. Returns
+-- 1 if it is certain that no other client has taken the lock from this hold: either `r` names this
 -- release, or the fence shows that nothing was granted since. `gone`: no hold can exist under its
 -- token.
 local function known_released(id, token, gone)

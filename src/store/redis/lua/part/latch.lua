@@ -16,7 +16,7 @@ local function read_latch()
     return tonumber(held[1] or nil), tonumber(held[2] or 0), tonumber(held[3] or 0), held[4] or ''
 end
 
--- Whether this command was executed before: it was sent twice, or is late.
+-- Whether this command must be skipped: it was executed before, or is late.
 local function was_counted(record)
     return tonumber(string.match(record, '^(%d+) ') or 0) >= tonumber(ARGV[2])
 end

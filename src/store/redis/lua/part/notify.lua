@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Messages to a client, on a channel of its own that serves all names.
+-- Messages to a client, on a single channel of that client for all names.
 
 local function channel_of(client) return string.match(KEYS[1], '^[^{]*') .. 'c:' .. client end
 

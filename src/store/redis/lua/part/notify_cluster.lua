@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Messages to a client in a cluster, in place of notify.lua. They use a shard channel in the slot
--- of the name, which stays within the nodes of that slot. Redis before 7 has no shard channels, and
--- an ACL user may lack the right; a plain channel of the same name is used then.
+-- of the name, so they stay within the nodes of that slot. Redis before 7 has no shard channels,
+-- and an ACL user may lack the right to use them. Then a plain channel of the same name is used.
 
 local function channel_of(client) return string.match(KEYS[1], '^[^}]*}') .. ':c:' .. client end
 

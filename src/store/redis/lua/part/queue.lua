@@ -4,23 +4,23 @@
 --     client:acquire_id client:owner lease floor          for a mutex, one for each client
 --     client#acquire_id client:owner leaseKIND floor      for another kind: see holders.lua
 --
--- with the lease in ms; the floor is the highest token the client has seen. A hash beside the list
--- has the waiters' notes: for each client, when it last sent its acquire and since when it is
--- queued, in µs. While there may be a queue, the token in the fence is followed by ` q`, and so is
--- field `n` of the hold. Without that mark no script has to look at the queue.
+-- The lease is in ms. The floor is the highest token that the client has seen. Another key has the
+-- waiters' notes, as a hash: for each client, when it last sent its acquire and since when it has
+-- been queued, in µs. While there may be a queue, the token in the fence is followed by ` q`, and
+-- so is field `n` of the hold. Without that mark no script has to read the queue.
 --
 -- Scripts that include this have KEYS 1 the lock, 2 its fence, 3 the queue, 4 the waiters' notes.
 
 local ENTRY_PATTERN = '^[^:#%s]*[:#]%d+ %S+ %d+%S* %d+'
 local FENCE_MS = '90000000' -- 25 hours
-local QUEUE_MS = '60000'    -- the queue expires if no waiter asks for so long
-local GONE_US = 60000000    -- and so does an entry whose client does not ask
--- a waiter that was silent for so long is skipped: all ask every 10 s
+local QUEUE_MS = '60000'    -- the queue expires if no waiter has rechecked for this long
+local GONE_US = 60000000    -- an entry expires if its client has not rechecked for this long
+-- a waiter that has not rechecked for this long is skipped; waiters recheck every 10 s
 local UNREACHABLE_US = 25000000
-local POLLS_WITHIN_US = 1000000   -- a waiter without a subscription asks more often than this
+local POLLS_WITHIN_US = 1000000   -- a waiter without a subscription rechecks more often than this
 local FIRST_BATCH, BATCH = 2, 100 -- entries that are read at once
 local ROUNDS = 10                 -- how often a script reads a batch
-local SWEEP_EVERY = 16            -- after so many arrivals, entries of gone clients are removed
+local SWEEP_EVERY = 16            -- after this many arrivals, entries of gone clients are removed
 
 local function split_id(id) -- client, acquire id, key in the queue
     local client, sign, acquire_id = string.match(id, '^([^:# ]*)([:#])(%d+)')
@@ -32,23 +32,24 @@ local function queue_key(entry)
     return key
 end
 
--- Tombstones: ` client:acquire_id until` for one client; ` *:sent until` for many, where acquires
--- that were sent by that time are too late. A leading 0 in `until` marks a client that sends the
--- time with its acquires: only such tombstones can be merged.
+-- Tombstones: ` client:acquire_id until` for one client, or ` *:sent until` for all clients:
+-- acquires that were sent at or before `sent` are then too late. A leading 0 in `until` marks a
+-- client that sends the time with its acquires. Only such tombstones can be merged.
 local TOMBSTONE_PATTERN = '( ([^ ]+[:#]%d+) (%d+))'
 local TOMBSTONES_MAX = 32 -- for single clients; more are merged into one
 
 -- Whether a tombstone that is still in force makes an acquire too late. A merged tombstone from the
--- future is ignored: the server's clock was set back, and without this rule no client could acquire
--- until the clock reaches that time again.
+-- future is ignored, because the server's clock was then set back. Otherwise no client could
+-- acquire until the clock reaches that time again.
 local function is_too_late(owner_key, up_to, now, key, acquire_id, sent)
     if owner_key == '*' then return sent and sent <= up_to and up_to <= now end
     return owner_key == key and acquire_id <= up_to
 end
 
 -- Returns the tombstones of the fence that are still in force; whether one of them makes this
--- acquire too late; and 2 if only a merged one does. The merged one may be about other clients,
--- while this acquire was on its way at that moment. The client sends it again then.
+-- acquire too late; and 2 if only a merged one does. The merged one may be about other clients
+-- only, and this acquire was just in flight when it was written. So the client sends the acquire
+-- again.
 local function live_tombstones(fence, now, key, acquire_id, sent)
     local kept, own, merged = {}, false, false
     for tombstone, id, until_us in string.gmatch(fence, TOMBSTONE_PATTERN) do
@@ -62,8 +63,8 @@ local function live_tombstones(fence, now, key, acquire_id, sent)
     return table.concat(kept), own or merged, not own and merged and 2 or nil
 end
 
--- Returns the tombstones with one more, which replaces those of the client up to its acquire id.
--- When tombstones are merged, the time of the merge is enough: each acquire they are for was sent
+-- Returns the tombstones with one more, which replaces those of the client up to its acquire id. A
+-- merged tombstone needs only the time of the merge: every acquire that it must reject was sent
 -- before its release, and so before now.
 local function add_tombstone(fence, now, id, until_us)
     local kept, single, last, _, acquire_id, key = {}, {}, 0, split_id(id)
@@ -80,7 +81,7 @@ local function add_tombstone(fence, now, id, until_us)
     return table.concat(kept) .. table.concat(single) .. ' ' .. id .. ' 0' .. digits(until_us)
 end
 
--- Marks that there may be a queue, in the values that are read anyway.
+-- Marks that there may be a queue, in values that the scripts read anyway.
 local function mark_fence_queued(fence)
     fence = fence or call('GET', KEYS[2]) or call('HGET', KEYS[1], 't') or '0'
     local token, rest = string.match(fence, '^(%d+)(.*)$')
@@ -139,7 +140,7 @@ local function read_notes(entries)
     return call('HMGET', KEYS[4], unpack(keys))
 end
 
--- When a client last sent its acquire, and since when it is queued.
+-- When a client last sent its acquire, and since when it has been queued.
 local function parse_note(note_text)
     local seen, since = string.match(note_text or '', '^(%d+) (%d+)$')
     return tonumber(seen) or 0, tonumber(since) or 0
@@ -190,8 +191,8 @@ end
 
 -- ---- Handing over
 
--- Makes a client the holder. Returns its token, and token and time as text; nil if it could not be
--- done. `waiting`: others are queued behind it.
+-- Makes a client the holder. Returns its token, and the token and the time as text; nil if the
+-- expiry could not be set. `waiting`: others are queued behind it.
 local function grant(id, owner, floor, now, lease, waiting, spec, fence)
     fence = fence or call('GET', KEYS[2]) or '0'
     local token = math.max(now, (tonumber(string.match(fence, '^%d+')) or 0) + 1, floor + 1)
@@ -213,11 +214,11 @@ local function grant(id, owner, floor, now, lease, waiting, spec, fence)
     end
     if expire_reply == 1 then return token, text .. ' ' .. since end
     -- A lock must not exist without an expiry, and this user may not set one. Other holders keep
-    -- theirs.
+    -- their holds.
     if not (spec and remove_holder(id)) then call('DEL', KEYS[1]) end
 end
 
--- Which clients of these entries are subscribed. One that cannot be checked counts as not
+-- Which clients of these entries are subscribed. A client that cannot be checked counts as not
 -- subscribed.
 local function find_listeners(entries)
     local channels, listening = {}, {}
@@ -246,7 +247,7 @@ local function hand_over_to(at, entry, note_text, now, channel, others)
     local id, owner, lease, spec, floor = string.match(entry, '^(%S+) (%S+) (%d+)(%S*) (%d+)')
     lease = tonumber(lease)
     local first = math.min(lease, math.max(math.floor(lease / 3), 2000), 10000)
-    local fence = call('GET', KEYS[2]) or '0' -- first: on an error no waiter loses its position
+    local fence = call('GET', KEYS[2]) or '0' -- first: no waiter loses its position on an error
     remove_entry(entry)
     local token, text =
         grant(id, owner, floor, now, first, others, spec ~= '' and spec or nil, fence)
@@ -258,12 +259,12 @@ local function hand_over_to(at, entry, note_text, now, channel, others)
     return false
 end
 
--- Hands the lock to the waiters whose turn it is: to the first that is reachable, and to those
--- behind it as long as they can share the lock. `free`: the lock has no holder. `asker_key` is the
--- queue key of the client that runs this script. Returns true if that client cannot have the lock
--- now; a mutex (`alone`) cannot share it. A waiter that is not subscribed and polls instead is
--- skipped for a while and then served: it will see the grant when it polls.
-local function serve_queue(now, asker_key, free, alone)
+-- Hands the lock to the waiters whose turn it is: to the first reachable one, and to those behind
+-- it as long as they can share the lock. `free`: the lock has no holder. `own_key` is the queue key
+-- of the client that runs this script. Returns true if that client cannot have the lock now; a
+-- mutex (`alone`) cannot share it. A waiter may poll because it is not subscribed. It is skipped
+-- for a while and then served: it will see the grant when it polls.
+local function serve_queue(now, own_key, free, alone)
     local at, batch, handed_on = 0, FIRST_BATCH, false
     for _ = 1, ROUNDS do
         local entries, found = read_entries(at, at + batch - 1, ROUNDS)
@@ -272,7 +273,7 @@ local function serve_queue(now, asker_key, free, alone)
         for i, entry in ipairs(entries) do
             local client, _, key = split_id(entry)
             local id, spec = string.match(entry, '^(%S+) %S+ %d+(%S*)')
-            if key == asker_key then
+            if key == own_key then
                 return handed_on and alone or not (free or fits(spec, id, now))
             end
             local seen, since = parse_note(notes[i])
@@ -283,7 +284,7 @@ local function serve_queue(now, asker_key, free, alone)
             local upgrade = is_upgrade(spec)
             local fits_now = not is_reachable or (free and not upgrade) or fits(spec, id, now)
             if not fits_now and not can_never_fit(spec, id) then return true end
-            -- only notify it: an upgrade happens when the reader asks for it again
+            -- only notify it: the upgrade happens when the reader repeats its request
             if upgrade and is_reachable and fits_now then
                 if listening[i] then
                     publish(channel_of(client), string.match(id, '%d+$') .. ' ' ..

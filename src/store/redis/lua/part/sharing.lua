@@ -20,7 +20,7 @@ local function purge_expired(now)
     if first then call('HSET', KEYS[1], 'u', used, 'e', digits(first)) else call('DEL', KEYS[1]) end
 end
 
--- Whether a request can be granted beside the present holders.
+-- Whether a request can be granted in addition to the present holders.
 local function fits(spec, id, now)
     purge_expired(now)
     local held = call('HMGET', KEYS[1], 'n', 'k', 'u', 'g')
@@ -32,8 +32,8 @@ local function fits(spec, id, now)
     return not capacity or held[3] + weight <= capacity
 end
 
--- Whether waiting is pointless: nothing is left to be upgraded, or permits of another capacity are
--- in use. The client gets that answer when it next asks.
+-- Whether a request can never be granted: its hold to upgrade is gone, or permits of another
+-- capacity are in use. The client gets that answer at its next recheck.
 local function can_never_fit(spec, id)
     if is_upgrade(spec) then return call('HEXISTS', KEYS[1], id) == 0 end
     local group, _, capacity = parse_spec(spec)

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The clients that want a message when a name changes: a hash of client → `request_id µs`, where µs
--- is when the client last asked. The hash expires a minute after the last request. A client that
--- has not asked for two minutes is removed. Messages are an optimisation: a client that cannot be
--- registered asks more often.
+-- is when the client last registered. The hash expires a minute after the last registration. A
+-- client that has not registered for two minutes is removed. Messages are an optimisation: a client
+-- that cannot be registered polls more often.
 --
 -- Scripts that include this have that hash in KEYS[2].
 
@@ -40,8 +40,8 @@ local function add_watcher(client, request_id, now)
     return 1
 end
 
--- Notifies all watchers, once. A client that is still interested asks again, which registers it
--- again. The message has the form of a grant, for an id that waits for no lock.
+-- Notifies all watchers, once. A client that is still interested repeats its request, which
+-- registers it again. The message has the form of a grant, for an id that waits for no lock.
 local function notify_watchers(now)
     local watchers = redis.pcall('HGETALL', KEYS[2])
     if failed(watchers) or #watchers == 0 then return end

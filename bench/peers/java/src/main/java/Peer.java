@@ -14,13 +14,13 @@ import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
 /**
- * Redisson's RLock, driven as bench/peers/README.md says; peer=fair takes its fair lock. The lease is
- * 30 s by default and renewed by its watchdog.
+ * Redisson's RLock, driven as bench/peers/README.md says; peer=fair uses its fair lock. The lease is
+ * 30 s by default, and Redisson's watchdog renews it.
  */
 public final class Peer {
     private static final Map<String, String> options = new HashMap<>();
 
-    private record Turn(long asking, long acquired, long releasing, long released) {}
+    private record Turn(long requested, long acquired, long releasing, long released) {}
 
     private static int number(String key) {
         return Integer.parseInt(options.get(key));
@@ -36,14 +36,14 @@ public final class Peer {
         long hold = number("hold_ms") * 1000L;
         long pause = number("pause_ms");
         while (System.nanoTime() < until) {
-            long asking = System.nanoTime();
+            long requested = System.nanoTime();
             RLock lock = lockOf(client, name);
             lock.lock();
             long acquired = System.nanoTime();
             if (hold > 0) Thread.sleep((hold + ThreadLocalRandom.current().nextLong(hold / 4)) / 1000);
             long releasing = System.nanoTime();
             lock.unlock();
-            turns.add(new Turn(asking, acquired, releasing, System.nanoTime()));
+            turns.add(new Turn(requested, acquired, releasing, System.nanoTime()));
             if (pause > 0) Thread.sleep(pause);
         }
     }
@@ -70,7 +70,7 @@ public final class Peer {
         try (BufferedWriter out = Files.newBufferedWriter(Path.of(options.get("out")))) {
             for (int i = 0; i < all.size(); i++)
                 for (Turn t : all.get(i))
-                    out.write(i + " " + t.asking + " " + t.acquired + " " + t.releasing + " " + t.released + "\n");
+                    out.write(i + " " + t.requested + " " + t.acquired + " " + t.releasing + " " + t.released + "\n");
         }
     }
 
