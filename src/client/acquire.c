@@ -31,7 +31,7 @@ static hf_result check_kind(const hf_client *c, const hf_options *o) {
 }
 
 int64_t hf__lease_of(const hf_client *c, const hf_options *o) {
-    return o->lease_ms ? o->lease_ms : c->core.config.lease_ms;
+    return o->lease_ms ? o->lease_ms : c->url.lease_ms;
 }
 
 hf_result hf__acquire_check(hf_client *c, const hf_options *o) {
@@ -77,33 +77,36 @@ void hf__acquire_fill(hf__wait *w, const hf_client *c, const hf_options *o, hf__
     w->until = w->try_once ? HF__NEVER : hf__after_ms(now, o->wait_ms);
 }
 
+static hf_hold *hold_new(hf_client *c, hf_lost_fn *on_lost, void *arg) {
+    hf_hold *hold = malloc(sizeof *hold);
+    if (!hold) return NULL;
+    atomic_fetch_add(&c->refs, 1); /* for the hold: on_lost may release it before we return */
+    *hold = (hf_hold){.client = c, .refs = 1, .on_lost = on_lost, .arg = arg};
+    return hold;
+}
+
 hf_result hf__acquire_prepare(hf_client *c, hf__wait *w, const hf_options *o) {
     hf_result r = hf__background_start(c);
     if (!r && o->on_lost) r = hf__callbacks_start(c);
     if (r) return r;
-    w->ownership = hf__ownership_new();
-    w->hold = hf__hold_new(o->on_lost, o->arg);
-    if (!w->ownership || !w->hold) {
-        free(w->hold);
-        w->hold = NULL;
-        return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
-    }
-    atomic_fetch_add(&c->refs, 1); /* for the handle: on_lost may release it before we return */
-    w->hold->client = c;
-    w->hold->fork_generation = c->fork_generation;
+    hf_hold *hold = hf__wait_prepare(w) ? hold_new(c, o->on_lost, o->arg) : NULL;
+    if (!hold) return hf__fail(HF_NOMEM, "out of memory; nothing was acquired");
+    w->handle = &hold->handle;
     return HF_OK;
 }
 
 void hf__acquire_undo(hf_client *c, hf__wait *w) {
-    if (w->hold) atomic_fetch_sub(&c->refs, 1); /* the user's reference is left */
-    free(w->hold);
-    hf__ownership_unref(w->ownership);
+    if (w->handle) {
+        atomic_fetch_sub(&c->refs, 1); /* the user's reference is left */
+        free(hf__hold_of(w->handle));
+    }
+    hf__wait_discard(w);
 }
 
 static hf_result acquire_and_wait(hf_client *c, const char *name, size_t length,
                                   const hf_options *o, hf__wait *w) {
     if (o->cancel && atomic_load(&o->cancel->fired)) {
-        c->core.stats.refused++;
+        hf__core_stats(c->core)->refused++;
         return hf__fail(HF_CANCELLED, "the cancel was fired before the call began");
     }
     hf_result r = hf__acquire_prepare(c, w, o);
@@ -111,8 +114,8 @@ static hf_result acquire_and_wait(hf_client *c, const char *name, size_t length,
     hf__time now = hf__now();
     /* An exported hold has no owner, so it gets a new one. */
     hf__acquire_fill(w, c, o, w->exported ? hf__owner_fresh() : hf__owner_of(o), now);
-    hf__core_acquire(&c->core, w, name, length, now);
-    hf__awaited how = hf__await(c, &w->call, hf__wait_until(&c->core, w), o->cancel);
+    hf__core_acquire(c->core, w, name, length, now);
+    hf__awaited how = hf__await(c, &w->call, hf__wait_until(c->core, w), o->cancel);
     if (how != HF__DONE) {
         hf__core_give_up(w, how == HF__FIRED ? HF_CANCELLED : HF_TIMEOUT, hf__now());
         hf__run_once(c, NULL);
@@ -128,7 +131,7 @@ hf_result hf__acquire(hf_client *c, const char *name, size_t length, hf_options 
     hf__wait w = {.exported = exported};
     r = acquire_and_wait(c, name, length, o, &w);
     if (r == HF_OK) {
-        *hold = w.hold;
+        *hold = hf__hold_of(w.handle);
         return r;
     }
     hf__acquire_undo(c, &w);

@@ -120,14 +120,14 @@ static hf_result check_requests(hf_client *c, request_list *w, const hf_options 
 /* ---- Preparation ---- */
 
 static hf__bundle *bundle_new(const request_list *w) {
-    size_t parts = w->parts * sizeof(hf_hold *), part_of = w->count * sizeof(unsigned);
+    size_t parts = w->parts * sizeof(hf__handle *), part_of = w->count * sizeof(unsigned);
     size_t release_size = sizeof(hf__multi_release) + w->parts * sizeof(hf__call);
     hf__bundle *b = calloc(1, sizeof *b + parts + release_size + part_of);
     if (!b) return NULL;
     b->lost_fd = -1;
     b->count = w->parts;
     b->requests = w->count;
-    b->parts = (hf_hold **)(b + 1);
+    b->parts = (hf__handle **)(b + 1);
     b->multi_release = (hf__multi_release *)(b->parts + w->parts);
     b->part_of = (unsigned *)((char *)b->multi_release + release_size);
     memcpy(b->part_of, w->part_of, part_of);
@@ -141,10 +141,10 @@ static hf_result prepare_part(hf_client *c, hf__multi_part *p, hf__bundle *b, un
     if (i) one.on_lost = NULL;
     hf_result r = hf__acquire_prepare(c, &p->wait, &one);
     if (r) return r;
-    hf_hold *hold = p->wait.hold;
-    b->parts[i] = hold;
+    hf_hold *hold = hf__hold_of(p->wait.handle);
+    b->parts[i] = &hold->handle;
     hold->lost_reported = true;
-    hold->head = i ? b->parts[0] : NULL;
+    hold->bundle = b;
     return HF_OK;
 }
 
@@ -165,7 +165,7 @@ static void free_parts(hf_client *c, hf__multi_acquire *t) {
 static hf_result prepare_parts(hf_client *c, hf__multi_acquire *t, hf__bundle *b,
                                const request_list *w, const hf_options *o) {
     hf__time now = hf__now();
-    t->multi.core = &c->core;
+    t->multi.core = c->core;
     t->count = w->parts;
     t->try_once = o->wait_ms == 0;
     t->until = t->try_once ? HF__NEVER : hf__after_ms(now, o->wait_ms);
@@ -184,7 +184,7 @@ static hf_result prepare_parts(hf_client *c, hf__multi_acquire *t, hf__bundle *b
 
 static hf_result wait_for_all(hf_client *c, hf__multi_acquire *t, hf_cancel *cancel) {
     hf__time now = hf__now();
-    hf__time until = t->try_once ? hf__after_ms(now, c->core.config.command_timeout_ms) : t->until;
+    hf__time until = t->try_once ? hf__command_until(c, now) : t->until;
     hf__core_acquire_all(t, now);
     hf__awaited how = hf__await(c, &t->call, until, cancel);
     if (how != HF__DONE) {
@@ -197,8 +197,7 @@ static hf_result wait_for_all(hf_client *c, hf__multi_acquire *t, hf_cancel *can
 /* A part may have been lost since the last part was granted. */
 static hf_result return_hold(hf_client *c, hf_hold *hold) {
     hf__time now = hf__now();
-    for (unsigned i = 0; i < hf__parts(hold); i++) {
-        if (hf__ownership_valid(hf__part_at(hold, i)->ownership, now)) continue;
+    if (!hf__hold_valid(hold, now)) {
         hf__hold_release(c, hold, NULL, now);
         hf__run_once(c, NULL);
         return hf__fail(HF_LOST, "all were granted, but one was lost before the call returned");
@@ -216,8 +215,7 @@ static hf_result acquire_all(hf_client *c, const request_list *w, const hf_optio
     if (r) {
         free_parts(c, t);
     } else {
-        *out = t->parts[0].wait.hold;
-        (*out)->bundle = b;
+        *out = hf__hold_of(t->parts[0].wait.handle);
         r = return_hold(c, *out);
     }
     free(t);
@@ -230,7 +228,7 @@ static hf_result acquire_requests(hf_client *c, request_list *w, hf_options *o, 
     if (!r) r = hf__lease_fits(c, hf__lease_of(c, o), &o->wait_ms, o->cancel);
     if (r) return r;
     if (o->cancel && atomic_load(&o->cancel->fired)) {
-        c->core.stats.refused++;
+        hf__core_stats(c->core)->refused++;
         return hf__fail(HF_CANCELLED, "the cancel was fired before the call began");
     }
     hf__bundle *b = bundle_new(w);

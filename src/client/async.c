@@ -8,7 +8,6 @@
 
 #include "client/acquire.h"
 #include "client/hold.h"
-#include "client/observe.h"
 #include "client/options.h"
 
 /* Requests per write. One write for each request would be too expensive. With one write for all,
@@ -19,8 +18,8 @@ enum { SEND_BATCH = 16 };
 struct hf__async {
     hf__wait wait;
     hf__timer deadline;
-    /* links in the list of calls in progress; later `next` links the calls whose callback is due */
-    hf__async *next, *prev;
+    HF__LINK(hf__async) link; /* among those in progress, or those whose callback is due */
+    hf__callback callback;
     hf_acquired_fn *acquired;
     hf_released_fn *released;
     void *arg;
@@ -42,35 +41,81 @@ static hf__async *async_new(void *arg) {
 
 static void link_async(hf_client *c, hf__async *a, hf__time until) {
     a->wait.call.async = true;
-    a->prev = NULL;
-    a->next = c->asyncs;
-    if (a->next) a->next->prev = a;
-    c->asyncs = a;
+    hf__list_append(&c->asyncs, a, link);
     if (until != HF__NEVER) hf__heap_set(&c->async_deadlines, &a->deadline, until);
 }
 
 static void unlink_async(hf_client *c, hf__async *a) {
-    *(a->prev ? &a->prev->next : &c->asyncs) = a->next;
-    if (a->next) a->next->prev = a->prev;
-    a->next = a->prev = NULL;
+    hf__list_remove(&c->asyncs, a, link);
     hf__heap_remove(&c->async_deadlines, &a->deadline);
 }
 
 /* Once the callback runs, the user may free the cancel. So the cancel is unwatched when the last
    call that uses it has ended. */
 static void unwatch_cancel(hf_client *c, const hf_cancel *cancel) {
-    for (const hf__async *a = c->asyncs; a; a = a->next)
+    for (const hf__async *a = c->asyncs.first; a; a = a->link.next)
         if (a->cancel == cancel) return;
     epoll_ctl(c->cancel_epoll, EPOLL_CTL_DEL, cancel->fd, NULL);
+}
+
+static void free_failed(hf_client *c, hf__wait *w) {
+    if (w->handle) {
+        free(hf__hold_of(w->handle));
+        hf__client_unref(c);
+    }
+    hf__wait_discard(w);
+}
+
+/* A hold may be over before its callback runs, because the client was closed or earlier callbacks
+   took long. Until the hold is handed to the user, its loss is not reported. */
+static bool claim_hold(hf_hold *hold) {
+    bool valid = hf__hold_valid(hold, hf__now());
+    if (valid) hold->lost_reported = false;
+    return valid;
+}
+
+static hf_result release_late_grant(hf_hold *hold) {
+    hf_result r = hf_release(hold);
+    return r == HF_CLOSED ? r
+                          : hf__fail(HF_LOST, "it was granted, but ended before its callback ran");
+}
+
+static void report_acquired(hf_client *c, hf__async *a, hf_result r) {
+    hf_hold *hold = r == HF_OK ? hf__hold_of(a->wait.handle) : NULL;
+    bool claimed = hold && claim_hold(hold);
+    pthread_mutex_unlock(&c->mutex);
+    if (hold && !claimed) {
+        r = release_late_grant(hold);
+        hold = NULL;
+    } else if (!hold) {
+        free_failed(c, &a->wait);
+    }
+    a->acquired(r, hold, a->arg);
+}
+
+/* The result is also this thread's last failure. */
+static void run_callback(hf_client *c, hf__callback *self) {
+    hf__async *a = (hf__async *)((char *)self - offsetof(hf__async, callback));
+    hf__list_remove(&c->finished_asyncs, a, link);
+    hf_result r = hf__call_result(&a->wait.call);
+    if (a->released) {
+        pthread_mutex_unlock(&c->mutex);
+        a->released(r, a->arg);
+        hf_unref(a->hold);
+    } else {
+        report_acquired(c, a, r);
+    }
+    free(a);
+    pthread_mutex_lock(&c->mutex);
 }
 
 void hf__async_done(hf_client *c, hf__call *call) {
     hf__async *a = async_of(call);
     unlink_async(c, a);
     if (a->cancel) unwatch_cancel(c, a->cancel);
-    *(c->callbacks_last ? &c->callbacks_last->next : &c->callbacks_first) = a;
-    c->callbacks_last = a;
-    pthread_cond_signal(&c->callback_work);
+    hf__list_append(&c->finished_asyncs, a, link);
+    a->callback.run = run_callback;
+    hf__callback_add(c, &a->callback);
 }
 
 static void give_up_async(hf_client *c, hf__async *a, hf_result why, hf__time now) {
@@ -96,8 +141,8 @@ void hf__async_cancelled(hf_client *c) {
     while (removed && c->cancel_epoll >= 0 && epoll_wait(c->cancel_epoll, &event, 1, 0) == 1) {
         hf_cancel *cancel = event.data.ptr;
         removed = epoll_ctl(c->cancel_epoll, EPOLL_CTL_DEL, cancel->fd, NULL) == 0;
-        for (hf__async *a = c->asyncs, *next; a; a = next) {
-            next = a->next;
+        for (hf__async *a = c->asyncs.first, *next; a; a = next) {
+            next = a->link.next;
             if (a->cancel == cancel && !a->wait.call.done)
                 give_up_async(c, a, HF_CANCELLED, hf__now());
         }
@@ -114,112 +159,36 @@ static hf_result watch_cancel(hf_client *c, hf_cancel *cancel) {
     return hf__fail(HF_NOMEM, "no descriptor or memory is available to watch the cancel");
 }
 
-/* ---- Callbacks ---- */
-
-static _Thread_local const hf_client *callback_client;
-
-bool hf__in_callback(const hf_client *c) {
-    return callback_client == c;
-}
-
-static void free_failed(hf_client *c, hf__wait *w) {
-    if (w->hold) {
-        free(w->hold);
-        hf__client_unref(c);
-    }
-    hf__ownership_unref(w->ownership);
-}
-
-/* A hold may be over before its callback runs, because the client was closed or earlier callbacks
-   took long. Until the hold is handed to the user, its loss is not reported. */
-static bool claim_hold(hf_client *c, hf_hold *hold) {
-    pthread_mutex_lock(&c->mutex);
-    bool good = hf__ownership_valid(hold->ownership, hf__now());
-    if (good) hold->lost_reported = false;
-    pthread_mutex_unlock(&c->mutex);
-    return good;
-}
-
-static hf_result release_late_grant(hf_hold *hold) {
-    hf_result r = hf_release(hold);
-    return r == HF_CLOSED ? r
-                          : hf__fail(HF_LOST, "it was granted, but ended before its callback ran");
-}
-
-static void report_acquired(hf_client *c, hf__async *a, hf_result r) {
-    hf_hold *hold = r == HF_OK ? a->wait.hold : NULL;
-    if (hold && !claim_hold(c, hold)) {
-        r = release_late_grant(hold);
-        hold = NULL;
-    } else if (!hold) {
-        free_failed(c, &a->wait);
-    }
-    a->acquired(r, hold, a->arg);
-}
-
-/* Called without the mutex. The result is also this thread's last failure. */
-static void run_callback(hf_client *c, hf__async *a) {
-    hf_result r = hf__call_result(&a->wait.call);
-    if (a->released) {
-        a->released(r, a->arg);
-        hf_unref(a->hold);
-    } else {
-        report_acquired(c, a, r);
-    }
-    free(a);
-}
-
-bool hf__callbacks_due(const hf_client *c) {
-    return c->callbacks_first || c->lost_to_report || c->changed_first;
-}
-
-/* Only those that are due now: callbacks may begin new calls without end. */
-void hf__callbacks_run(hf_client *c) {
-    const hf_client *before = callback_client;
-    callback_client = c;
-    hf__report_lost_run(c);
-    hf__observe_run(c);
-    hf__async *a = c->callbacks_first;
-    c->callbacks_first = c->callbacks_last = NULL;
-    pthread_mutex_unlock(&c->mutex);
-    while (a) {
-        hf__async *next = a->next;
-        run_callback(c, a);
-        a = next;
-    }
-    pthread_mutex_lock(&c->mutex);
-    callback_client = before;
-}
-
 /* ---- Closing ---- */
 
 void hf__async_close(hf_client *c) {
-    for (hf__async *a = c->asyncs, *next; a; a = next) {
-        next = a->next;
+    for (hf__async *a = c->asyncs.first, *next; a; a = next) {
+        next = a->link.next;
         if (!a->wait.call.done) give_up_async(c, a, HF_CLOSED, hf__now());
     }
 }
 
-static void free_asyncs(hf_client *c, hf__async *list) {
-    for (hf__async *a = list, *next; a; a = next) {
-        next = a->next;
-        if (a->released)
-            hf_unref(a->hold);
-        else if (a->wait.call.done && a->wait.call.result == HF_OK)
-            hf_unref(a->wait.hold);
-        else
-            free_failed(c, &a->wait);
-        free(a);
-    }
+static void free_async(hf_client *c, hf__async *a) {
+    if (a->released)
+        hf_unref(a->hold);
+    else if (a->wait.call.done && a->wait.call.result == HF_OK)
+        hf_unref(hf__hold_of(a->wait.handle));
+    else
+        free_failed(c, &a->wait);
+    free(a);
 }
 
 void hf__async_forget(hf_client *c) {
     if (pthread_mutex_trylock(&c->mutex) != 0) return; /* not safe to walk: see hf__client_unref */
     pthread_mutex_unlock(&c->mutex);
-    hf__async *under_way = c->asyncs, *finished = c->callbacks_first;
-    c->asyncs = c->callbacks_first = c->callbacks_last = NULL;
-    free_asyncs(c, under_way);
-    free_asyncs(c, finished);
+    for (hf__async *a; (a = c->asyncs.first);) {
+        hf__list_remove(&c->asyncs, a, link);
+        free_async(c, a);
+    }
+    for (hf__async *a; (a = c->finished_asyncs.first);) {
+        hf__list_remove(&c->finished_asyncs, a, link);
+        free_async(c, a);
+    }
 }
 
 /* ---- Starting ---- */
@@ -230,7 +199,7 @@ void hf__async_forget(hf_client *c) {
  * thread sends it soon.
  */
 static void send_soon(hf_client *c) {
-    if (callback_client != c || ++c->unsent == SEND_BATCH) {
+    if (!hf__in_callback(c) || ++c->unsent == SEND_BATCH) {
         hf__run_once(c, NULL);
         return;
     }
@@ -250,12 +219,12 @@ static hf_result start_acquire(hf_client *c, const char *name, size_t length, hf
         if (o->cancel) unwatch_cancel(c, o->cancel);
         return r;
     }
-    a->wait.hold->lost_reported = true; /* until the user gets it */
+    hf__hold_of(a->wait.handle)->lost_reported = true; /* until the user gets it */
     hf__time now = hf__now();
     hf__acquire_fill(&a->wait, c, o, o->owner ? hf__owner_of(o) : hf__owner_fresh(), now);
     a->cancel = o->cancel;
-    link_async(c, a, hf__wait_until(&c->core, &a->wait));
-    hf__core_acquire(&c->core, &a->wait, name, length, now);
+    link_async(c, a, hf__wait_until(c->core, &a->wait));
+    hf__core_acquire(c->core, &a->wait, name, length, now);
     send_soon(c);
     return HF_OK;
 }
@@ -282,7 +251,8 @@ hf_result hf_acquire_async_v(hf_client *c, const char *name, const hf_options *o
 }
 
 static hf_result start_release(hf_client *c, hf_hold *hold, hf_released_fn *fn, void *arg) {
-    if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was already released");
+    if (hf__handle_released(&hold->handle))
+        return hf__fail(HF_NOT_HELD, "the hold was already released");
     /* no thread is left to run its callback */
     if (c->callback_thread_stop && !hf__in_callback(c)) {
         hf__call call = {0};
@@ -297,7 +267,7 @@ static hf_result start_release(hf_client *c, hf_hold *hold, hf_released_fn *fn, 
     hf__time now = hf__now();
     a->released = fn;
     a->hold = hold;
-    link_async(c, a, hf__after_ms(now, c->core.config.command_timeout_ms));
+    link_async(c, a, hf__command_until(c, now));
     hf__hold_release(c, a->hold, &a->wait.call, now);
     send_soon(c);
     return HF_OK;
@@ -307,7 +277,7 @@ hf_result hf_release_async(hf_hold *hold, hf_released_fn *fn, void *arg) {
     if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
     if (!fn) return hf__fail(HF_INVALID, "hf_release_async needs a callback");
     hf_client *c = hold->client;
-    if (hold->fork_generation != hf__fork_generation()) {
+    if (hf__hold_forked(hold)) {
         hf_unref(hold);
         return hf__fail(HF_FORKED,
                         "the hold belongs to the parent process, and is still held there");

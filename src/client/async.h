@@ -20,11 +20,4 @@ void hf__async_cancelled(hf_client *client);
 void hf__async_close(hf_client *client);
 void hf__async_forget(hf_client *client);
 
-/* Run the callbacks that are due now: losses and finished calls. Unlocks the mutex meanwhile. */
-void hf__callbacks_run(hf_client *client);
-bool hf__callbacks_due(const hf_client *client);
-
-/* Whether this thread is running callbacks of this client. */
-bool hf__in_callback(const hf_client *client);
-
 #endif

@@ -1,61 +1,76 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reporting of losses, and the thread that runs callbacks.
+ * Callbacks, the thread that runs them, and the reporting of losses.
  *
- * A loss makes its descriptor readable at once. on_lost and the callbacks of async calls run on a
- * thread of their own, which is started when first needed. So a slow callback, or one that takes
- * other locks, does not keep other holds from being renewed. A client in the user's event loop has
- * no such thread: hf_dispatch runs the callbacks.
+ * A loss makes its descriptor readable at once. Callbacks run on a thread of their own, which is
+ * started when first needed. So a slow callback, or one that takes other locks, does not keep other
+ * holds from being renewed. A client in the user's event loop has no such thread: hf_dispatch runs
+ * the callbacks.
  */
+#include "client/callbacks.h"
+
 #include <sys/epoll.h>
 
 #include "base/thread.h"
-#include "client/async.h"
 #include "client/hold.h"
 
-/* The handle that the user has; in a hold of many names, the first one. */
-static hf_hold *user_handle(hf_hold *hold) {
-    return hold->head ? hold->head : hold;
+/* ---- The queue ---- */
+
+static _Thread_local const hf_client *calling;
+
+bool hf__in_callback(const hf_client *c) {
+    return calling == c;
 }
 
-static hf_hold *find_unreported(hf__ownership *ownership) {
-    for (hf_hold *each = ownership->handles; each; each = each->next) {
-        hf_hold *hold = user_handle(each);
-        if (!hold->lost_reported && hold->on_lost) return hold;
+void hf__callback_add(hf_client *c, hf__callback *callback) {
+    hf__list_append(&c->callbacks, callback, link);
+    pthread_cond_signal(&c->callback_work);
+}
+
+void hf__callback_cancel(hf_client *c, hf__callback *callback) {
+    if (hf__list_linked(callback, link)) hf__list_remove(&c->callbacks, callback, link);
+}
+
+void hf__callback_await(hf_client *c, const bool *running) {
+    while (*running && !hf__in_callback(c))
+        if (!hf__flush_wakeups(c)) pthread_cond_wait(&c->callback_done, &c->mutex);
+}
+
+/* Marks the end of a round in the queue. */
+typedef struct round_end {
+    hf__callback callback;
+    bool reached;
+} round_end;
+
+static void end_round(hf_client *c, hf__callback *self) {
+    (void)c;
+    ((round_end *)self)->reached = true;
+}
+
+bool hf__callbacks_due(const hf_client *c) {
+    return c->callbacks.first && c->callbacks.first->run != end_round;
+}
+
+/* Only those that are due now: callbacks may cause new ones without end. */
+void hf__callbacks_run(hf_client *c) {
+    const hf_client *before = calling;
+    round_end end = {.callback.run = end_round};
+    calling = c;
+    hf__list_append(&c->callbacks, &end.callback, link);
+    while (!end.reached) {
+        hf__callback *first = c->callbacks.first;
+        hf__list_remove(&c->callbacks, first, link);
+        first->run(c, first);
     }
-    return NULL;
+    calling = before;
 }
 
-static void set_lost_fds(const hf__ownership *ownership) {
-    hf__event_set(ownership->lost_fd);
-    for (hf_hold *each = ownership->handles; each; each = each->next) {
-        const hf__bundle *bundle = user_handle(each)->bundle;
-        if (bundle) hf__event_set(bundle->lost_fd);
-    }
-}
+/* ---- Losses ---- */
 
-void hf__report_lost(hf_client *c) {
-    while (c->core.lost) {
-        hf__ownership *ownership = c->core.lost;
-        c->core.lost = ownership->next_lost;
-        set_lost_fds(ownership);
-        hf__log_add(&c->log, HF_LOG_WARNING, "lost %s (token %" PRIu64 "): %s",
-                    ownership->name ? ownership->name : "a lock", ownership->token,
-                    atomic_load(&ownership->lost_reason));
-        if (find_unreported(ownership)) {
-            ownership->next_lost = c->lost_to_report;
-            c->lost_to_report = ownership;
-            pthread_cond_signal(&c->callback_work);
-        } else {
-            hf__ownership_unref(ownership);
-        }
-    }
-}
-
-/* Run one callback, without the mutex. The handle is kept alive meanwhile. */
-static void run_on_lost(hf_client *c, hf_hold *hold) {
-    hf_ref(hold);
-    hold->lost_reported = hold->in_on_lost = true;
+/* The handle is kept alive meanwhile. */
+static void run_on_lost(hf_client *c, hf__callback *self) {
+    hf_hold *hold = hf_ref((hf_hold *)((char *)self - offsetof(hf_hold, lost)));
+    hold->in_on_lost = true;
     hf_lost_fn *fn = hold->on_lost;
     void *arg = hold->arg;
     pthread_mutex_unlock(&c->mutex);
@@ -68,13 +83,27 @@ static void run_on_lost(hf_client *c, hf_hold *hold) {
     pthread_mutex_lock(&c->mutex);
 }
 
-void hf__report_lost_run(hf_client *c) {
-    for (hf__ownership *ownership; (ownership = c->lost_to_report);) {
-        c->lost_to_report = ownership->next_lost;
-        for (hf_hold *hold; (hold = find_unreported(ownership));) run_on_lost(c, hold);
+static void report_hold(hf_client *c, hf_hold *hold) {
+    if (hold->bundle) hf__event_set(hold->bundle->lost_fd);
+    if (hold->lost_reported || !hold->on_lost) return;
+    hold->lost_reported = true;
+    hold->lost.run = run_on_lost;
+    hf__callback_add(c, &hold->lost);
+}
+
+void hf__report_lost(hf_client *c) {
+    for (hf__ownership *ownership; (ownership = hf__core_next_lost(c->core));) {
+        const hf__loss loss = hf__ownership_loss(ownership);
+        hf__event_set(loss.fd);
+        hf__log_add(&c->log, HF_LOG_WARNING, "lost %s (token %" PRIu64 "): %s",
+                    loss.name ? loss.name : "a lock", loss.token, loss.reason);
+        for (hf__handle *each = loss.handles; each; each = each->link.next)
+            report_hold(c, hf__user_hold(each));
         hf__ownership_unref(ownership);
     }
 }
+
+/* ---- The thread ---- */
 
 static void *callback_main(void *arg) {
     hf_client *c = arg;
@@ -108,11 +137,6 @@ hf_result hf__callbacks_start(hf_client *c) {
                         "no thread or descriptor is available for callbacks; nothing was started");
     c->callback_thread_runs = true;
     return HF_OK;
-}
-
-void hf__report_lost_wait(hf_client *c, const hf_hold *hold) {
-    while (hold->in_on_lost && !hf__in_callback(c))
-        if (!hf__flush_wakeups(c)) pthread_cond_wait(&c->callback_done, &c->mutex);
 }
 
 void hf__callbacks_join(hf_client *c) {

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "client/async.h"
+#include "client/callbacks.h"
 #include "client/loop.h"
 #include "client/observe.h"
 #include "client/options.h"
@@ -67,7 +68,7 @@ static hf_result refuse_lease(const hf_client *c, int64_t lease_ms) {
 hf_result hf__lease_fits(hf_client *c, int64_t lease_ms, int64_t *wait_ms,
                          const hf_cancel *cancel) {
     if (!is_too_short(c, lease_ms)) return HF_OK;
-    const hf__core_config *config = &c->core.config;
+    const hf__url *config = &c->url;
     bool forever = *wait_ms == HF_FOREVER;
     int64_t patience_ms = forever || *wait_ms > config->outage_ms ? config->outage_ms : *wait_ms;
     hf__time began = hf__now(), patience = hf__after_ms(began, patience_ms);
@@ -242,6 +243,7 @@ static hf_client *client_new(const hf_client_options *o) {
     pthread_cond_init(&c->callback_work, NULL);
     pthread_cond_init(&c->callback_done, NULL);
     c->fork_generation = hf__fork_generation();
+    c->rand = (hf__rand){hf__rand_seed()};
     c->background_wake_fd = c->background_timer_fd = c->leader.fd = -1;
     c->cancel_epoll = c->loop.fd = c->loop.store = c->loop.timer = -1;
     hf__log_init(&c->log, o->log, o->log_arg, o->log_level);
@@ -250,7 +252,7 @@ static hf_client *client_new(const hf_client_options *o) {
 
 static void free_all(hf_client *c, bool forked) {
     if (c->store) {
-        hf__core_fini(&c->core);
+        hf__core_free(c->core);
         c->store->table->free(c->store, forked);
     }
     hf__log_run(hf__log_take(&c->log), NULL, NULL);
@@ -295,8 +297,8 @@ static hf_result open_client(hf_client *c, const char *url, const hf_client_opti
                               .command_timeout_ms = c->url.command_timeout_ms,
                               .outage_ms = c->url.outage_ms,
                               .unattended = o->flags & HF_NO_THREAD};
-    hf__core_init(&c->core, c->store, &config, hf__rand_seed());
-    r = connect_store(c);
+    c->core = hf__core_new(c->store, &config, hf__rand_next(&c->rand));
+    r = c->core ? connect_store(c) : hf__fail(HF_NOMEM, "out of memory");
     if (r || !(o->flags & HF_NO_THREAD)) return r;
     c->cancel_epoll = epoll_create1(EPOLL_CLOEXEC);
     return hf__loop_init(c);
@@ -330,9 +332,9 @@ hf_result hf_open_v(const char *url, const hf_client_options *options, size_t si
 static void end_holds(hf_client *c) {
     hf__call call = {0};
     hf__time now = hf__now();
-    hf__core_close(&c->core, &call, now);
-    hf__time until = c->core.link ? hf__after_ms(now, c->core.config.command_timeout_ms) : now;
-    if (hf__await(c, &call, until, NULL) != HF__DONE) c->core.close_call = NULL;
+    hf__core_close(c->core, &call, now);
+    hf__time until = hf__core_connected(c->core) ? hf__command_until(c, now) : now;
+    if (hf__await(c, &call, until, NULL) != HF__DONE) hf__core_close_unwait(c->core);
 }
 
 /* No other thread is left to run these callbacks. */

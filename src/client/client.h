@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/event.h"
+#include "base/heap.h"
 #include "base/log.h"
 #include "base/url.h"
 #include "client/waker.h"
@@ -26,13 +27,14 @@ struct hf_client {
     hf__url url;
     hf__url *node_urls; /* of a quorum: the URLs of its nodes, which share the strings of `url` */
     hf__store *store;
-    hf__core core;
+    hf__core *core;
+    hf__rand rand;
     hf__log log;
     bool closed;
     bool opening;       /* hf_open is waiting for the first connection */
-    hf__call *up_calls; /* calls that wait for a connection */
+    hf__calls up_calls; /* calls that wait for a connection */
     /* calls that wait until round trips differ from `known_round_trips` */
-    hf__call *round_trip_calls;
+    hf__calls round_trip_calls;
     uint64_t known_round_trips;
 
     /* calls in progress; hf_close waits for them */
@@ -50,7 +52,7 @@ struct hf_client {
         hf__time armed;   /* when it wakes by itself */
     } leader;
     hf__wakers wakers;
-    hf__waker *followers;
+    HF__LIST(hf__waker) followers;
 
     /* the background thread: started with the first acquire */
     pthread_t background_thread;
@@ -60,8 +62,7 @@ struct hf_client {
     uint64_t background_pollset; /* pollset_version of the store when it went to sleep */
 
     /* async calls: async.c */
-    hf__async *asyncs;                           /* in progress */
-    hf__async *callbacks_first, *callbacks_last; /* finished, callback not run yet */
+    HF__LIST(hf__async) asyncs, finished_asyncs; /* in progress; the callback has not run yet */
     hf__heap async_deadlines;
     int cancel_epoll; /* epoll: the cancels of async calls; -1: none yet */
     /* by when to send the requests that callbacks have begun; 0: there are none */
@@ -69,11 +70,10 @@ struct hf_client {
     unsigned unsent; /* how many of these requests there are */
 
     /* latches and leaders: watch.c, latch.c, observe.c */
-    hf__watch *watches;
-    hf__change *changes; /* in progress or waiting for their turn, in order */
+    HF__LIST(hf__watch) watches;
+    HF__LIST(hf__change) changes; /* in progress or waiting for their turn, in order */
     hf__heap observer_timers;
-    hf_observer *observers;
-    hf_observer *changed_first, *changed_last; /* observers whose callback is due */
+    HF__LIST(hf_observer) observers;
 
     /* the user's own event loop: loop.c */
     struct {
@@ -84,11 +84,11 @@ struct hf_client {
         bool watched;
     } loop;
 
-    /* reporting of losses: callbacks.c */
+    /* callbacks.c */
+    HF__LIST(struct hf__callback) callbacks; /* due, in order */
     pthread_t callback_thread;
     bool callback_thread_runs, callback_thread_stop;
     pthread_cond_t callback_work, callback_done;
-    hf__ownership *lost_to_report; /* lost, on_lost not called yet */
 };
 
 struct hf_cancel {
@@ -133,20 +133,12 @@ bool hf__await_round_trip(hf_client *client, hf__time until, const hf_cancel *ca
 hf_result hf__background_start(hf_client *client);
 void hf__background_join(hf_client *client);
 
-/* ---- callbacks.c ---- */
-
-/* Report what the core has found lost. Mutex held. */
-void hf__report_lost(hf_client *client);
-
-/* Wait while on_lost of this handle is running, unless this is the thread that runs it. */
-void hf__report_lost_wait(hf_client *client, const hf_hold *hold);
-hf_result hf__callbacks_start(hf_client *client);
-
-/* Call on_lost where it is due. Mutex held before and after. */
-void hf__report_lost_run(hf_client *client);
-void hf__callbacks_join(hf_client *client);
-
 /* ---- client.c ---- */
+
+/* Until when an operation that is sent `now` may take. */
+static inline hf__time hf__command_until(const hf_client *client, hf__time now) {
+    return hf__after_ms(now, client->url.command_timeout_ms);
+}
 
 /* Begin a call: HF_FORKED, HF_CLOSED or HF_INVALID; otherwise the mutex is held. */
 hf_result hf__call_begin(hf_client *client);

@@ -8,7 +8,7 @@ static bool belongs_to_entry(hf__verb verb) {
     return verb == HF__ACQUIRE || verb == HF__RENEW || verb == HF__RELEASE || verb == HF__EXPORT;
 }
 
-bool hf__exchange_complete(hf__core *core, hf__op *op, hf__time now) {
+bool hf__exchange_complete(hf_client *c, hf__op *op, hf__time now) {
     if (belongs_to_entry(op->verb)) return false;
     hf__exchange *exchange = (hf__exchange *)((char *)op - offsetof(hf__exchange, op));
     if (exchange->abandoned) {
@@ -17,8 +17,8 @@ bool hf__exchange_complete(hf__core *core, hf__op *op, hf__time now) {
     } else if (exchange->on_answer) {
         exchange->on_answer(exchange, now);
     } else {
-        hf_result r = op->result == HF_UNREACHABLE && core->closing ? HF_CLOSED : op->result;
-        hf__call_finish(core, &exchange->call, r, op->detail);
+        hf_result r = op->result == HF_UNREACHABLE && c->closed ? HF_CLOSED : op->result;
+        hf__call_finish(c->core, &exchange->call, r, op->detail);
     }
     return true;
 }

@@ -19,7 +19,7 @@ typedef struct hf__exchange {
 } hf__exchange;
 
 /* Finish the exchange of a completed operation; false if the operation belongs to the core. */
-bool hf__exchange_complete(hf__core *core, hf__op *op, hf__time now);
+bool hf__exchange_complete(hf_client *client, hf__op *op, hf__time now);
 
 /* Run an exchange, mutex held; sets this thread's error detail. First reconnects, if the connection
    broke while idle. An operation that was already sent is repeated only if repeating it is

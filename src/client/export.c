@@ -119,17 +119,17 @@ static hf_result check_store(const hf_client *c) {
 /* ---- Exporting ---- */
 
 static hf_result check_export(const hf_client *c, const hf_hold *hold) {
-    const hf__ownership *ownership = hold->ownership;
+    const hf__holding holding = hf__handle_holding(&hold->handle);
     hf_result r = check_store(c);
     if (r) return r;
-    if (hold->bundle || ownership->kind != HF_MUTEX)
+    if (hold->bundle || holding.kind != HF_MUTEX)
         return hf__fail(HF_UNSUPPORTED,
                         "only a hold of one name, of kind HF_MUTEX, can be exported");
-    if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was released");
-    if (ownership->entry && ownership->count > 1)
+    if (hf__handle_released(&hold->handle)) return hf__fail(HF_NOT_HELD, "the hold was released");
+    if (holding.name && holding.count > 1)
         return hf__fail(HF_INVALID,
                         "its owner has acquired it %u times; release the other holds first",
-                        ownership->count);
+                        holding.count);
     return HF_OK;
 }
 
@@ -139,18 +139,16 @@ static void register_exported(hf_client *c, const hf__exported *exported, int64_
                                     .name = "",
                                     .lease_ms = lease_ms + KNOWN_MS,
                                     .exported = exported}};
-    (void)hf__exchange_run(c, &exchange,
-                           hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
+    (void)hf__exchange_run(c, &exchange, hf__command_until(c, hf__now()));
 }
 
-static hf_result export_ownership(hf_client *c, hf__ownership *ownership,
-                                  const hf__exported *exported) {
+static hf_result export_handle(hf_client *c, hf__handle *handle, const hf__exported *exported) {
     hf__call call = {0};
     hf__time now = hf__now();
-    hf__core_export(&c->core, ownership, exported, &call, now);
-    hf__time until = hf__after_ms(now, c->core.config.command_timeout_ms);
+    hf__core_export(c->core, handle, exported, &call, now);
+    hf__time until = hf__command_until(c, now);
     if (hf__await(c, &call, until, NULL) != HF__DONE) {
-        hf__core_export_unwait(&c->core, ownership, &call);
+        hf__core_export_unwait(c->core, handle, &call);
         hf__run_once(c, NULL);
     }
     hf_result r = hf__call_result(&call);
@@ -160,17 +158,16 @@ static hf_result export_ownership(hf_client *c, hf__ownership *ownership,
 }
 
 static hf_result export_held(hf_client *c, hf_hold *hold, char *text) {
-    hf__ownership *ownership = hold->ownership;
+    const hf__holding holding = hf__handle_holding(&hold->handle);
     char name[ENCODED_MAX] = "";
-    hf__exported exported = {.token = atomic_load(&ownership->token)};
+    hf__exported exported = {.token = holding.token};
     hf__uuid_make(exported.client);
-    if (ownership->entry)
-        encode_name(name, ownership->entry->mapped.key, ownership->entry->name_length);
-    hf_result r = export_ownership(c, ownership, &exported);
-    if (!r) register_exported(c, &exported, ownership->lease_ms);
+    if (holding.name) encode_name(name, holding.name, holding.name_length);
+    hf_result r = export_handle(c, &hold->handle, &exported);
+    if (!r) register_exported(c, &exported, holding.lease_ms);
     if (!r)
         (void)snprintf(text, HF_EXPORT_MAX, START "%s:%" PRIu64 ":%" PRId64 ":%s", exported.client,
-                       exported.token, ownership->lease_ms, name);
+                       exported.token, holding.lease_ms, name);
     return r;
 }
 
@@ -179,14 +176,12 @@ hf_result hf_export(hf_hold *hold, char *text, size_t size) {
         return hf__fail(HF_INVALID, "hf_export needs a hold, and a buffer of %d bytes",
                         HF_EXPORT_MAX);
     text[0] = '\0';
-    if (hold->fork_generation != hf__fork_generation())
-        return hf__fail(HF_FORKED, "the hold belongs to the parent process");
+    hf_result r = hf__hold_call_begin(hold);
+    if (r) return r;
     hf_client *c = hold->client;
-    pthread_mutex_lock(&c->mutex);
-    c->active_calls++;
-    hf_result r = check_export(c, hold);
+    r = check_export(c, hold);
     if (!r) r = export_held(c, hold, text);
-    if (!r) hf__report_lost_wait(c, hold);
+    if (!r) hf__callback_await(c, &hold->in_on_lost);
     hf__call_end(c);
     if (!r) hf_unref(hold);
     return r;
@@ -238,9 +233,7 @@ hf_result hf_extend_exported(hf_client *c, const char *text, int64_t lease_ms) {
     r = check_store(c);
     if (!r) r = hf__lease_check(exchange.op.lease_ms);
     if (!r) r = hf__lease_fits(c, exchange.op.lease_ms, &(int64_t){0}, NULL);
-    if (!r)
-        r = hf__exchange_run(c, &exchange,
-                             hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
+    if (!r) r = hf__exchange_run(c, &exchange, hf__command_until(c, hf__now()));
     hf__call_end(c);
     if (r == HF_TIMEOUT)
         return hf__fail(HF_UNREACHABLE,

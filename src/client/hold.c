@@ -4,27 +4,29 @@
 
 #include <stdlib.h>
 
-#include "client/client.h"
-
-static bool is_forked(const hf_hold *hold) {
-    return hold->fork_generation != hf__fork_generation();
+hf_result hf__hold_call_begin(const hf_hold *hold) {
+    if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
+    if (hf__hold_forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
+    pthread_mutex_lock(&hold->client->mutex);
+    hold->client->active_calls++;
+    return HF_OK;
 }
 
 /* ---- References ---- */
 
-static void free_handle(hf_hold *hold) {
+static void free_part(hf_hold *hold) {
     hf_client *client = hold->client;
-    hf__ownership_unref(hold->ownership);
+    hf__ownership_unref(hold->handle.ownership);
     free(hold);
     hf__client_unref(client);
 }
 
-void hf__hold_free(hf_hold *hold) {
+static void free_hold(hf_hold *hold) {
     hf__bundle *bundle = hold->bundle;
-    for (unsigned i = 1; bundle && i < bundle->count; i++) free_handle(bundle->parts[i]);
+    for (unsigned i = 1; bundle && i < bundle->count; i++) free_part(hf__hold_of(bundle->parts[i]));
     if (bundle) hf__event_free(bundle->lost_fd);
     free(bundle);
-    free_handle(hold);
+    free_part(hold);
 }
 
 hf_hold *hf_ref(hf_hold *hold) {
@@ -37,7 +39,7 @@ hf_hold *hf_ref(hf_hold *hold) {
 static bool drop_last(hf_client *c, hf_hold *hold) {
     pthread_mutex_lock(&c->mutex);
     bool last = atomic_load(&hold->refs) == 1;
-    if (last && !atomic_load(&hold->released)) {
+    if (last && !hf__handle_released(&hold->handle)) {
         hf__hold_release(c, hold, NULL, hf__now());
         hf__run_once(c, NULL);
     }
@@ -50,13 +52,13 @@ void hf_unref(hf_hold *hold) {
     unsigned refs = atomic_load(&hold->refs);
     for (;;) {
         bool last = refs == 1;
-        if (last && !is_forked(hold) && !atomic_load(&hold->released) &&
+        if (last && !hf__hold_forked(hold) && !hf__handle_released(&hold->handle) &&
             !drop_last(hold->client, hold)) {
             refs = atomic_load(&hold->refs);
             continue;
         }
         if (atomic_compare_exchange_weak(&hold->refs, &refs, refs - 1)) {
-            if (last) hf__hold_free(hold);
+            if (last) free_hold(hold);
             return;
         }
     }
@@ -66,10 +68,11 @@ void hf_unref(hf_hold *hold) {
 
 void hf__hold_release(hf_client *c, hf_hold *hold, hf__call *call, hf__time now) {
     const hf__bundle *b = hold->bundle;
+    hf__callback_cancel(c, &hold->lost);
     if (b)
-        hf__core_release_all(&c->core, b->parts, b->count, b->multi_release, call, now);
+        hf__core_release_all(c->core, b->parts, b->count, b->multi_release, call, now);
     else
-        hf__core_release(&c->core, hold, call, now);
+        hf__core_release(c->core, &hold->handle, call, now);
 }
 
 void hf__hold_release_unwait(hf_client *c, const hf_hold *hold, hf__call *call) {
@@ -77,14 +80,14 @@ void hf__hold_release_unwait(hf_client *c, const hf_hold *hold, hf__call *call) 
     if (b)
         hf__core_release_all_unwait(b->multi_release, b->parts, hf__now());
     else
-        hf__core_release_unwait(&c->core, hold, call);
+        hf__core_release_unwait(c->core, &hold->handle, call);
 }
 
 static hf_result release_held(hf_client *c, hf_hold *hold) {
     hf__call call = {0};
     hf__time now = hf__now();
     hf__hold_release(c, hold, &call, now);
-    hf__time until = hf__after_ms(now, c->core.config.command_timeout_ms);
+    hf__time until = hf__command_until(c, now);
     if (hf__await(c, &call, until, NULL) != HF__DONE) {
         hf__hold_release_unwait(c, hold, &call);
         hf__run_once(c, NULL);
@@ -96,16 +99,16 @@ hf_result hf_release(hf_hold *hold) {
     if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
     hf_client *c = hold->client;
     hf_result r;
-    if (is_forked(hold)) {
+    if (hf__hold_forked(hold)) {
         r = hf__fail(HF_FORKED, "the hold belongs to the parent process, and is still held there");
     } else {
         pthread_mutex_lock(&c->mutex);
         c->active_calls++;
-        if (atomic_load(&hold->released))
+        if (hf__handle_released(&hold->handle))
             r = hf__fail(HF_NOT_HELD, "the hold was already released");
         else
             r = release_held(c, hold);
-        hf__report_lost_wait(c, hold);
+        hf__callback_await(c, &hold->in_on_lost);
         hf__call_end(c);
     }
     hf_unref(hold);
@@ -114,12 +117,11 @@ hf_result hf_release(hf_hold *hold) {
 
 /* ---- Extending ---- */
 
-static hf_result extend_one(hf_client *c, hf__ownership *ownership, int64_t lease_ms,
-                            hf__time until) {
+static hf_result extend_one(hf_client *c, hf__handle *handle, int64_t lease_ms, hf__time until) {
     hf__call call = {0};
-    hf__core_extend(&c->core, ownership, lease_ms, &call, hf__now());
+    hf__core_extend(c->core, handle, lease_ms, &call, hf__now());
     if (hf__await(c, &call, until, NULL) != HF__DONE) {
-        hf__core_extend_unwait(&c->core, ownership, &call);
+        hf__core_extend_unwait(c->core, handle, &call);
         hf__run_once(c, NULL);
     }
     return hf__call_result(&call);
@@ -127,22 +129,21 @@ static hf_result extend_one(hf_client *c, hf__ownership *ownership, int64_t leas
 
 /* One after the other. The first failure is the result. */
 static hf_result extend_held(hf_client *c, const hf_hold *hold, int64_t lease_ms) {
-    hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
+    hf__time until = hf__command_until(c, hf__now());
     hf_result r = HF_OK;
     for (unsigned i = 0; i < hf__parts(hold) && !r; i++)
-        r = extend_one(c, hf__part_at(hold, i)->ownership, lease_ms, until);
+        r = extend_one(c, hf__part_at(hold, i), lease_ms, until);
     return r;
 }
 
 hf_result hf_extend(hf_hold *hold, int64_t lease_ms) {
-    if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
-    if (is_forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
+    hf_result r = hf__hold_call_begin(hold);
+    if (r) return r;
     hf_client *c = hold->client;
-    pthread_mutex_lock(&c->mutex);
-    c->active_calls++;
-    hf_result r = hf__lease_check(lease_ms);
+    r = hf__lease_check(lease_ms);
     if (!r) r = hf__lease_fits(c, lease_ms, &(int64_t){0}, NULL);
-    if (!r && atomic_load(&hold->released)) r = hf__fail(HF_NOT_HELD, "the hold was released");
+    if (!r && hf__handle_released(&hold->handle))
+        r = hf__fail(HF_NOT_HELD, "the hold was released");
     if (!r) r = extend_held(c, hold, lease_ms);
     hf__call_end(c);
     return r;
@@ -156,8 +157,8 @@ static hf_result upgrade_held(hf_client *c, hf_hold *hold, int64_t wait_ms) {
     w.try_once = wait_ms == 0;
     w.started_at = now;
     w.until = w.try_once ? HF__NEVER : hf__after_ms(now, wait_ms);
-    hf__core_upgrade(&c->core, hold->ownership, &w, now);
-    if (hf__await(c, &w.call, hf__wait_until(&c->core, &w), NULL) != HF__DONE) {
+    hf__core_upgrade(c->core, &hold->handle, &w, now);
+    if (hf__await(c, &w.call, hf__wait_until(c->core, &w), NULL) != HF__DONE) {
         hf__core_give_up(&w, HF_TIMEOUT, hf__now());
         hf__run_once(c, NULL);
     }
@@ -170,10 +171,10 @@ static hf_result refuse_multi(void) {
 }
 
 static hf_result check_upgrade(const hf_hold *hold, int64_t wait_ms) {
-    uint32_t kind = hold->ownership->kind;
+    uint32_t kind = hf__handle_holding(&hold->handle).kind;
     if (wait_ms < 0 && wait_ms != HF_FOREVER)
         return hf__fail(HF_INVALID, "wait_ms %" PRId64 " is negative", wait_ms);
-    if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was released");
+    if (hf__handle_released(&hold->handle)) return hf__fail(HF_NOT_HELD, "the hold was released");
     if (hold->bundle) return refuse_multi();
     if (kind == HF_READ)
         return hf__fail(HF_DEADLOCK,
@@ -184,24 +185,21 @@ static hf_result check_upgrade(const hf_hold *hold, int64_t wait_ms) {
 }
 
 hf_result hf_upgrade(hf_hold *hold, int64_t wait_ms) {
-    if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
-    if (is_forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
+    hf_result r = hf__hold_call_begin(hold);
+    if (r) return r;
     hf_client *c = hold->client;
-    pthread_mutex_lock(&c->mutex);
-    c->active_calls++;
-    hf_result r = check_upgrade(hold, wait_ms);
+    r = check_upgrade(hold, wait_ms);
     if (!r) r = upgrade_held(c, hold, wait_ms);
     hf__call_end(c);
     return r;
 }
 
-static hf_result downgrade_held(hf_client *c, hf__ownership *ownership) {
+static hf_result downgrade_held(hf_client *c, hf__handle *handle) {
     hf__call call = {0};
     hf__time now = hf__now();
-    hf__core_downgrade(&c->core, ownership, &call, now);
-    if (hf__await(c, &call, hf__after_ms(now, c->core.config.command_timeout_ms), NULL) !=
-        HF__DONE) {
-        hf__core_extend_unwait(&c->core, ownership, &call);
+    hf__core_downgrade(c->core, handle, &call, now);
+    if (hf__await(c, &call, hf__command_until(c, now), NULL) != HF__DONE) {
+        hf__core_extend_unwait(c->core, handle, &call);
         hf__run_once(c, NULL);
     }
     hf_result r = hf__call_result(&call);
@@ -210,21 +208,18 @@ static hf_result downgrade_held(hf_client *c, hf__ownership *ownership) {
 }
 
 hf_result hf_downgrade(hf_hold *hold) {
-    if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
-    if (is_forked(hold)) return hf__fail(HF_FORKED, "the hold belongs to the parent process");
+    hf_result r = hf__hold_call_begin(hold);
+    if (r) return r;
     hf_client *c = hold->client;
-    pthread_mutex_lock(&c->mutex);
-    c->active_calls++;
-    uint32_t kind = hold->ownership->kind;
-    hf_result r = HF_OK;
-    if (atomic_load(&hold->released))
+    uint32_t kind = hf__handle_holding(&hold->handle).kind;
+    if (hf__handle_released(&hold->handle))
         r = hf__fail(HF_NOT_HELD, "the hold was released");
     else if (hold->bundle)
         r = refuse_multi();
     else if (kind == HF_MUTEX || kind == HF_PERMITS)
         r = hf__fail(HF_INVALID, "only an HF_WRITE hold can be downgraded");
     else
-        r = downgrade_held(c, hold->ownership);
+        r = downgrade_held(c, &hold->handle);
     hf__call_end(c);
     return r;
 }
@@ -232,27 +227,27 @@ hf_result hf_downgrade(hf_hold *hold) {
 /* ---- Queries ---- */
 
 static bool is_usable(const hf_hold *hold) {
-    return hold && !atomic_load_explicit(&hold->released, memory_order_acquire) && !is_forked(hold);
+    return hold && !hf__handle_released(&hold->handle) && !hf__hold_forked(hold);
 }
 
 /* Until when all parts are valid; 0: not all are. */
 static hf__time valid_until(const hf_hold *hold, hf__time now) {
     hf__time until = HF__NEVER;
-    if (!is_usable(hold)) return 0;
-    for (unsigned i = 0; i < hf__parts(hold); i++) {
-        const hf__ownership *ownership = hf__part_at(hold, i)->ownership;
-        if (!hf__ownership_valid(ownership, now)) return 0;
-        until = hf__sooner(until, atomic_load(&ownership->deadline));
-    }
+    for (unsigned i = 0; until && i < hf__parts(hold); i++)
+        until = hf__sooner(until, hf__handle_valid_until(hf__part_at(hold, i), now));
     return until;
 }
 
+bool hf__hold_valid(const hf_hold *hold, hf__time now) {
+    return valid_until(hold, now) != 0;
+}
+
 int32_t hf_held(const hf_hold *hold) {
-    return valid_until(hold, hf__now()) != 0;
+    return is_usable(hold) && hf__hold_valid(hold, hf__now());
 }
 
 int64_t hf_remaining_ms(const hf_hold *hold) {
-    hf__time now = hf__now(), until = valid_until(hold, now);
+    hf__time now = hf__now(), until = is_usable(hold) ? valid_until(hold, now) : 0;
     return until > now ? (until - now) / HF__MS : 0;
 }
 
@@ -264,32 +259,28 @@ uint64_t hf_fence_of(const hf_hold *hold, size_t i) {
     if (!hold) return 0;
     const hf__bundle *b = hold->bundle;
     if (i >= (b ? b->requests : 1)) return 0;
-    return hf__part_at(hold, b ? b->part_of[i] : 0)->ownership->token;
+    return hf__handle_token(hf__part_at(hold, b ? b->part_of[i] : 0));
 }
 
 const char *hf_why_lost(const hf_hold *hold) {
     const char *why = NULL;
     for (unsigned i = 0; hold && !why && i < hf__parts(hold); i++)
-        why = atomic_load_explicit(&hf__part_at(hold, i)->ownership->lost_reason,
-                                   memory_order_acquire);
+        why = hf__handle_lost_reason(hf__part_at(hold, i));
     return why;
 }
 
 /* Checks all parts, as of now. */
 static bool any_part_lost(const hf_hold *hold) {
     bool any = false;
-    for (unsigned i = 0; i < hf__parts(hold); i++) {
-        hf__ownership *ownership = hf__part_at(hold, i)->ownership;
-        if (ownership->entry) hf__entry_expire(ownership->entry, hf__now());
-        any |= atomic_load(&ownership->state) == HF__LOST;
-    }
+    for (unsigned i = 0; i < hf__parts(hold); i++)
+        any |= hf__handle_lost(hf__part_at(hold, i), hf__now());
     return any;
 }
 
 int32_t hf_lost_fd(hf_hold *hold) {
-    if (!hold || is_forked(hold)) return -1;
+    if (!hold || hf__hold_forked(hold)) return -1;
     hf_client *c = hold->client;
-    int *fd = hold->bundle ? &hold->bundle->lost_fd : &hold->ownership->lost_fd;
+    int *fd = hold->bundle ? &hold->bundle->lost_fd : hf__handle_lost_fd(&hold->handle);
     pthread_mutex_lock(&c->mutex);
     bool is_lost = any_part_lost(hold);
     if (*fd < 0) *fd = hf__event_new();

@@ -87,7 +87,7 @@ hf_result hf_inspect(hf_client *c, const char *name, hf_info **info) {
                                  .name = name,
                                  .name_length = length,
                                  .lock_info = &made->lock_info}};
-        hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
+        hf__time until = hf__command_until(c, hf__now());
         r = hf__exchange_run(c, &l, until);
         if (!r) r = identify_clients(c, &l, made, until);
     }
@@ -116,7 +116,7 @@ hf_result hf_break(hf_client *c, const char *name, uint64_t token) {
     if (r) return r;
     hf__exchange l = {
         .op = {.verb = HF__BREAK, .name = name, .name_length = length, .token = token}};
-    r = hf__exchange_run(c, &l, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
+    r = hf__exchange_run(c, &l, hf__command_until(c, hf__now()));
     hf__call_end(c);
     if (r == HF_TIMEOUT)
         return hf__fail(
@@ -144,7 +144,7 @@ hf_result hf_stats_get_v(hf_client *c, hf_stats *stats, size_t size) {
     if (!stats) return hf__fail(HF_INVALID, "hf_stats_get needs a pointer for the counters");
     hf_result r = hf__call_begin(c);
     if (r) return r;
-    hf_stats now = c->core.stats;
+    hf_stats now = *hf__core_stats(c->core);
     now.commands = c->store->commands;
     now.reconnects = c->store->link > 1 ? c->store->link - 1 : 0;
     hf__call_end(c);

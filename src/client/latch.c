@@ -28,7 +28,7 @@ static hf__time retry_delay(uint32_t tries) {
 /* ---- Setting and counting down ---- */
 
 struct hf__change {
-    hf__change *next; /* the one that came later */
+    HF__LINK(hf__change) link;
     const char *name;
     size_t length;
     hf__call turn; /* finished when those before it have ended */
@@ -39,22 +39,19 @@ static bool same_latch(const hf__change *a, const hf__change *b) {
 }
 
 static void leave_turns(hf_client *c, hf__change *me) {
-    hf__change **link = &c->changes, *next = me->next;
-    while (*link != me) link = &(*link)->next;
-    *link = next;
-    while (next && !same_latch(me, next)) next = next->next;
-    for (const hf__change *it = c->changes; next && it != next; it = it->next)
-        /* `me` stopped waiting: other changes come before `next` */
-        if (same_latch(it, next)) return;
-    if (next && !next->turn.done) hf__call_finish(&c->core, &next->turn, HF_OK, NULL);
+    hf__change *next = me->link.next;
+    hf__list_remove(&c->changes, me, link);
+    while (next && !same_latch(me, next)) next = next->link.next;
+    for (const hf__change *it = c->changes.first; next && it != next; it = it->link.next)
+        if (same_latch(it, next)) return; /* `me` stopped waiting: there are others before `next` */
+    if (next && !next->turn.done) hf__call_finish(c->core, &next->turn, HF_OK, NULL);
 }
 
 static hf_result take_turn(hf_client *c, hf__change *me, hf__time until) {
     bool first = true;
-    hf__change **link = &c->changes;
-    for (; *link; link = &(*link)->next) first = first && !same_latch(*link, me);
-    me->next = NULL;
-    *link = me;
+    for (const hf__change *it = c->changes.first; it; it = it->link.next)
+        first = first && !same_latch(it, me);
+    hf__list_append(&c->changes, me, link);
     if (first || hf__await(c, &me->turn, until, NULL) == HF__DONE) return HF_OK;
     return hf__fail(
         HF_UNREACHABLE,
@@ -92,7 +89,7 @@ static hf_result change_latch(hf_client *c, hf__verb verb, const char *name, hf_
     hf_result r = hf__name_check(name, &me.length);
     if (!r) r = hf__call_begin_latch_leader(c);
     if (r) return r;
-    const hf__core_config *config = &c->core.config;
+    const hf__url *config = &c->url;
     int64_t span = config->outage_ms > config->command_timeout_ms ? config->outage_ms
                                                                   : config->command_timeout_ms;
     hf__time until = hf__after_ms(hf__now(), span);
@@ -101,7 +98,7 @@ static hf_result change_latch(hf_client *c, hf__verb verb, const char *name, hf_
         hf__exchange exchange = {.op = {.verb = verb,
                                         .name = name,
                                         .name_length = me.length,
-                                        .acquire_id = ++c->core.last_acquire_id,
+                                        .acquire_id = hf__core_new_acquire_id(c->core),
                                         .latch = latch}};
         r = exchange_until_answered(c, &exchange, until);
     }
@@ -145,7 +142,7 @@ hf_result hf_latch_left(hf_client *c, const char *name, uint32_t *left) {
     if (r) return r;
     hf__exchange exchange = {
         .op = {.verb = HF__LATCH_GET, .name = name, .name_length = length, .latch = &latch}};
-    r = hf__exchange_run(c, &exchange, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
+    r = hf__exchange_run(c, &exchange, hf__command_until(c, hf__now()));
     hf__call_end(c);
     if (r == HF_NOT_HELD) return report_not_set("");
     *left = latch.left;
@@ -216,13 +213,13 @@ static hf_result evaluate_latch(latch_wait *w, const latch_request *g) {
     if (w->try_once) return report_time_up(w);
     w->attempt++;
     hf_client *c = w->client;
-    w->poll_at = hf__now() + hf__jitter(&c->core.rand, g->exchange.op.retry_ms * HF__MS);
+    w->poll_at = hf__now() + hf__jitter(&c->rand, g->exchange.op.retry_ms * HF__MS);
     return POLL_AGAIN;
 }
 
 static hf_result handle_no_answer(latch_wait *w, hf__time sent_at, const char *detail) {
     hf_client *c = w->client;
-    const hf__core_config *config = &c->core.config;
+    const hf__url *config = &c->url;
     hf__time now = hf__now();
     if (!w->outage_since) w->outage_since = sent_at;
     hf__time patience = (w->try_once ? config->command_timeout_ms : config->outage_ms) * HF__MS;
@@ -302,9 +299,9 @@ hf_result hf_latch_wait_v(hf_client *c, const char *name, const hf_options *opti
     w.try_once = o.wait_ms == 0;
     w.until = w.try_once ? HF__NEVER : hf__after_ms(hf__now(), o.wait_ms);
     hf__watch_begin(c, &w.watch);
-    c->core.stats.waiting++;
+    hf__core_stats(c->core)->waiting++;
     r = wait_until_open(&w);
-    c->core.stats.waiting--;
+    hf__core_stats(c->core)->waiting--;
     hf__watch_end(c, &w.watch);
     hf__call_end(c);
     return r;

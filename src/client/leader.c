@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "client/exchange.h"
+#include "client/hold.h"
 #include "client/options.h"
 
 /* ---- Proclaiming ---- */
@@ -24,38 +25,35 @@ static hf_result check_value(const void *value, size_t length) {
 }
 
 static hf_result check_hold(const hf_hold *hold) {
-    const hf__ownership *ownership = hold->ownership;
-    if (atomic_load(&hold->released)) return hf__fail(HF_NOT_HELD, "the hold was released");
-    if (ownership->kind != HF_MUTEX)
+    const hf__holding holding = hf__handle_holding(&hold->handle);
+    if (hf__handle_released(&hold->handle)) return hf__fail(HF_NOT_HELD, "the hold was released");
+    if (holding.kind != HF_MUTEX)
         return hf__fail(HF_INVALID, "only a hold of kind HF_MUTEX can lead");
-    if (ownership->entry) return HF_OK;
-    hf_result r = atomic_load(&ownership->state) == HF__ENDED ? HF_CLOSED : HF_LOST;
-    return hf__fail_line(r, atomic_load(&ownership->lost_reason));
+    if (holding.result == HF_OK) return HF_OK;
+    return hf__fail_line(holding.result, hf__handle_lost_reason(&hold->handle));
 }
 
 /* The store does not have the hold any more: verify it at once. */
-static void verify_ownership(hf_client *c, hf__ownership *ownership) {
-    if (!ownership->entry) return;
-    ownership->verify = true;
-    hf__entry_step(ownership->entry, hf__now());
+static void verify_hold(hf_client *c, const hf__handle *handle) {
+    hf__core_verify(c->core, handle, hf__now());
     hf__run_once(c, NULL);
 }
 
-static hf_result publish_value(hf_client *c, hf__ownership *ownership,
+static hf_result publish_value(hf_client *c, const hf__handle *handle,
                                hf__leader_value *leader_value) {
-    leader_value->sequence = ++c->core.last_acquire_id;
+    const hf__holding holding = hf__handle_holding(handle);
+    leader_value->sequence = hf__core_new_acquire_id(c->core);
     hf__exchange exchange = {.op = {.verb = HF__PROCLAIM,
-                                    .name = ownership->entry->mapped.key,
-                                    .name_length = ownership->entry->name_length,
-                                    .acquire_id = ownership->acquire_id,
-                                    .token = ownership->token,
+                                    .name = holding.name,
+                                    .name_length = holding.name_length,
+                                    .acquire_id = holding.acquire_id,
+                                    .token = holding.token,
                                     .leader_value = leader_value}};
     char name[HF_NAME_MAX]; /* the entry may be freed before the store answers */
     memcpy(name, exchange.op.name, exchange.op.name_length);
     exchange.op.name = name;
-    hf_result r =
-        hf__exchange_run(c, &exchange, hf__after_ms(hf__now(), c->core.config.command_timeout_ms));
-    if (r == HF_LOST) verify_ownership(c, ownership);
+    hf_result r = hf__exchange_run(c, &exchange, hf__command_until(c, hf__now()));
+    if (r == HF_LOST) verify_hold(c, handle);
     if (r == HF_LOST) return hf__fail(r, "the lock was lost before the value could be published");
     if (r && exchange.op.outcome_unknown)
         return hf__fail(HF_UNKNOWN_OUTCOME, "the store did not answer whether the value was "
@@ -64,19 +62,18 @@ static hf_result publish_value(hf_client *c, hf__ownership *ownership,
 }
 
 hf_result hf_proclaim(hf_hold *hold, const void *value, size_t length) {
-    if (!hold) return hf__fail(HF_INVALID, "hold is NULL");
-    if (hold->fork_generation != hf__fork_generation())
-        return hf__fail(HF_FORKED, "the hold belongs to the parent process");
-    hf_result r = check_value(value, length);
+    hf_result r = hf__hold_call_begin(hold);
     if (r) return r;
     hf_client *c = hold->client;
-    hf__leader_value leader_value = {.length = (uint32_t)length};
-    if (length) memcpy(leader_value.value, value, length);
-    pthread_mutex_lock(&c->mutex);
-    c->active_calls++;
-    r = c->store->has_latch_leader ? check_hold(hold)
-                                   : hf__fail(HF_UNSUPPORTED, "this store has no leaders");
-    if (!r) r = publish_value(c, hold->ownership, &leader_value);
+    r = check_value(value, length);
+    if (!r && !c->store->has_latch_leader)
+        r = hf__fail(HF_UNSUPPORTED, "this store has no leaders");
+    if (!r) r = check_hold(hold);
+    if (!r) {
+        hf__leader_value leader_value = {.length = (uint32_t)length};
+        if (length) memcpy(leader_value.value, value, length);
+        r = publish_value(c, &hold->handle, &leader_value);
+    }
     hf__call_end(c);
     return r;
 }
@@ -129,7 +126,7 @@ void hf__leader_answer_fill(hf__leader_answer *answer) {
 
 static hf_result get_leader(hf_client *c, const char *name, size_t length,
                             hf__leader_answer *answer) {
-    hf__time until = hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
+    hf__time until = hf__command_until(c, hf__now());
     hf__exchange exchange = {.op = {.verb = HF__LEADER,
                                     .name = name,
                                     .name_length = length,

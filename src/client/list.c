@@ -29,7 +29,7 @@ typedef struct name_listing {
 } name_listing;
 
 static hf__time step_deadline(const hf_client *c) {
-    return hf__after_ms(hf__now(), c->core.config.command_timeout_ms);
+    return hf__command_until(c, hf__now());
 }
 
 static hf_result find_names(name_listing *k) {

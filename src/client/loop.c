@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/async.h"
+#include "client/callbacks.h"
 
 /* How often to check the store, if no descriptor is available to watch it. */
 #define POLL_INTERVAL (10 * HF__MS)

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/async.h"
+#include "client/callbacks.h"
 #include "client/exchange.h"
 #include "client/leader.h"
 #include "client/watch.h"
@@ -34,8 +34,8 @@ struct hf_observer {
     hf__watch watch;
     hf__timer timer;
     hf_client *client;
-    hf_observer *next, *prev; /* among the client's */
-    hf_observer *next_seen;
+    HF__LINK(hf_observer) link; /* among the client's */
+    hf__callback callback;
     hf_leader_fn *fn;
     void *arg;
     observer_state state;
@@ -84,11 +84,7 @@ void hf__observe_tick(hf_client *c, hf__time now) {
 static void queue_callback(hf_observer *o) {
     hf_client *c = o->client;
     o->state = c->closed ? WAITING : REPORTING;
-    if (c->closed) return;
-    o->next_seen = NULL;
-    *(c->changed_last ? &c->changed_last->next_seen : &c->changed_first) = o;
-    c->changed_last = o;
-    pthread_cond_signal(&c->callback_work);
+    if (!c->closed) hf__callback_add(c, &o->callback);
 }
 
 static bool has_changed(const hf_observer *o, bool has_leader) {
@@ -103,8 +99,7 @@ static void handle_leader(hf_observer *o, hf_result r, hf__time now) {
     o->exchange.op.attempt++;
     if (!has_changed(o, has_leader)) {
         hf__time span = o->exchange.op.retry_ms * HF__MS;
-        schedule_next(o, span < LONG_INTERVAL ? span : hf__jitter(&o->client->core.rand, span),
-                      now);
+        schedule_next(o, span < LONG_INTERVAL ? span : hf__jitter(&o->client->rand, span), now);
         return;
     }
     o->token = has_leader ? o->answer.lock_info.token : 0;
@@ -149,15 +144,8 @@ static void on_answer(hf__exchange *exchange, hf__time now) {
 
 /* ---- Reporting ---- */
 
-static void unlink_changed(hf_client *c, hf_observer *o) {
-    hf_observer **link = &c->changed_first, *last = NULL;
-    for (; *link && *link != o; link = &(*link)->next_seen) last = *link;
-    if (!*link) return;
-    *link = o->next_seen;
-    if (c->changed_last == o) c->changed_last = last;
-}
-
-static void run_callback(hf_client *c, hf_observer *o) {
+static void run_callback(hf_client *c, hf__callback *self) {
+    hf_observer *o = observer_of(self, offsetof(hf_observer, callback));
     bool has_leader = o->token != 0;
     o->begun = o->running = true;
     if (has_leader) hf__leader_answer_fill(&o->answer);
@@ -166,30 +154,22 @@ static void run_callback(hf_client *c, hf_observer *o) {
     pthread_mutex_lock(&c->mutex);
     o->running = false;
     pthread_cond_broadcast(&c->callback_done);
+    if (o->orphan)
+        observer_free(o);
+    else
+        schedule_next(o, 0, hf__now());
 }
 
-/* Only those that are due now: callbacks may cause new ones without end. */
-void hf__observe_run(hf_client *c) {
-    const hf_observer *last = c->changed_last;
-    for (bool more = c->changed_first != NULL; more && c->changed_first;) {
-        hf_observer *o = c->changed_first;
-        more = o != last;
-        c->changed_first = o->next_seen;
-        if (!c->changed_first) c->changed_last = NULL;
-        run_callback(c, o);
-        if (o->orphan)
-            observer_free(o);
-        else
-            schedule_next(o, 0, hf__now());
-    }
+static void cancel_callback(hf_client *c, hf_observer *o) {
+    hf__callback_cancel(c, &o->callback);
+    if (!o->running && o->state == REPORTING) o->state = WAITING;
 }
 
 void hf__observe_close(hf_client *c) {
-    c->changed_first = c->changed_last = NULL;
-    for (hf_observer *o = c->observers; o; o = o->next) {
+    for (hf_observer *o = c->observers.first; o; o = o->link.next) {
         hf__heap_remove(&c->observer_timers, &o->timer);
         hf__watch_end(c, &o->watch);
-        if (!o->running && o->state == REPORTING) o->state = WAITING;
+        cancel_callback(c, o);
     }
 }
 
@@ -204,6 +184,7 @@ static hf_observer *observer_new(hf_client *c, const char *name, size_t length, 
     o->fn = fn;
     o->arg = arg;
     o->length = length;
+    o->callback.run = run_callback;
     o->watch = (hf__watch){.name = o->name, .length = length, .timer = &o->timer};
     o->exchange.on_answer = on_answer;
     o->exchange.op = (hf__op){.name = o->name,
@@ -216,9 +197,7 @@ static hf_observer *observer_new(hf_client *c, const char *name, size_t length, 
 
 static void begin_observing(hf_client *c, hf_observer *o) {
     atomic_fetch_add(&c->refs, 1);
-    o->next = c->observers;
-    if (o->next) o->next->prev = o;
-    c->observers = o;
+    hf__list_append(&c->observers, o, link);
     hf__watch_begin(c, &o->watch);
     o->exchange.op.acquire_id = o->watch.watch_id;
     hf__heap_set(&c->observer_timers, &o->timer, hf__now());
@@ -247,18 +226,10 @@ hf_result hf_observe(hf_client *c, const char *name, hf_leader_fn *fn, void *arg
 }
 
 static void unlink_observer(hf_client *c, hf_observer *o) {
-    *(o->prev ? &o->prev->next : &c->observers) = o->next;
-    if (o->next) o->next->prev = o->prev;
+    hf__list_remove(&c->observers, o, link);
     hf__heap_remove(&c->observer_timers, &o->timer);
     hf__watch_end(c, &o->watch);
-    unlink_changed(c, o);
-    if (!o->running && o->state == REPORTING) o->state = WAITING;
-}
-
-/* Like hf__report_lost_wait: wakes other threads first, so that they need not wait for this. */
-static void await_callback(hf_client *c, const hf_observer *o) {
-    while (o->running && !hf__in_callback(c))
-        if (!hf__flush_wakeups(c)) pthread_cond_wait(&c->callback_done, &c->mutex);
+    cancel_callback(c, o);
 }
 
 void hf_unobserve(hf_observer *o) {
@@ -271,7 +242,7 @@ void hf_unobserve(hf_observer *o) {
     pthread_mutex_lock(&c->mutex);
     o->ended = true;
     unlink_observer(c, o);
-    await_callback(c, o);
+    hf__callback_await(c, &o->running); /* other threads need not wait for this */
     bool kept = o->running || o->state == QUERYING || o->state == IDENTIFYING;
     o->orphan = kept;
     /* otherwise a thread that frees an orphan could free the client while hf__unlock uses it */

@@ -8,9 +8,6 @@
 /* Query the leader for each observer that is due. */
 void hf__observe_tick(hf_client *client, hf__time now);
 
-/* Run the callbacks that are due now. Unlocks the mutex meanwhile. */
-void hf__observe_run(hf_client *client);
-
 /* The client closes: no more callbacks are started. */
 void hf__observe_close(hf_client *client);
 

@@ -23,6 +23,7 @@
 
 #include "base/thread.h"
 #include "client/async.h"
+#include "client/callbacks.h"
 #include "client/exchange.h"
 #include "client/loop.h"
 #include "client/observe.h"
@@ -40,14 +41,14 @@
 static void finish_up_calls(hf_client *c) {
     const hf__store *store = c->store;
     if (store->up)
-        hf__calls_finish(&c->core, &c->up_calls, HF_OK, NULL);
+        hf__calls_finish(c->core, &c->up_calls, HF_OK, NULL);
     else if (c->opening && store->down_result)
-        hf__calls_finish(&c->core, &c->up_calls, store->down_result, store->down_detail);
+        hf__calls_finish(c->core, &c->up_calls, store->down_result, store->down_detail);
 }
 
 static void finish_round_trip_calls(hf_client *c) {
     if (c->store->round_trips == c->known_round_trips && c->store->up && !c->closed) return;
-    hf__calls_finish(&c->core, &c->round_trip_calls, HF_OK, NULL);
+    hf__calls_finish(c->core, &c->round_trip_calls, HF_OK, NULL);
 }
 
 static void take_notifications(hf_client *c, hf__time now) {
@@ -55,42 +56,34 @@ static void take_notifications(hf_client *c, hf__time now) {
     if (!c->store->table->next_notification) return;
     while (c->store->table->next_notification(c->store, &notification)) {
         hf__watch_notify(c, &notification);
-        hf__core_notify(&c->core, &notification, now);
+        hf__core_notify(c->core, &notification, now);
     }
 }
 
 /* Wake the threads that wait; queue the callbacks of async calls, in the order of finishing. */
 static void wake_finished(hf_client *c, const hf__waker *self) {
-    hf__call *async = NULL;
-    while (c->core.finished_calls) {
-        hf__call *call = c->core.finished_calls;
-        c->core.finished_calls = call->next;
+    for (hf__call *call; (call = hf__core_next_finished(c->core));) {
         if (call->async)
-            hf__call_push(&async, call);
+            hf__async_done(c, call);
         else if (call->waker && call->waker != self)
             hf__wake_later(&c->wakers, call->waker);
-    }
-    while (async) {
-        hf__call *call = async;
-        async = call->next;
-        hf__async_done(c, call);
     }
 }
 
 static void process_events(hf_client *c, hf__time now, const hf__waker *self) {
-    hf__core_tick(&c->core, now);
+    hf__core_tick(c->core, now);
     hf__async_expire(c, now);
     hf__observe_tick(c, now);
     c->store->table->tick(c->store, now);
-    hf__core_link_changed(&c->core, now);
+    hf__core_link_changed(c->core, now);
     take_notifications(c, now);
     now = hf__now(); /* a store may have answered within `submit`, and slowly */
     do {
         for (hf__op *op; (op = c->store->table->completed(c->store));)
-            if (!hf__exchange_complete(&c->core, op, now)) hf__core_complete(&c->core, op, now);
-    } while (hf__core_advance_multi(&c->core, now));
-    if (c->up_calls) finish_up_calls(c);
-    if (c->round_trip_calls) finish_round_trip_calls(c);
+            if (!hf__exchange_complete(c, op, now)) hf__core_complete(c->core, op, now);
+    } while (hf__core_advance_multi(c->core, now));
+    if (c->up_calls.last) finish_up_calls(c);
+    if (c->round_trip_calls.last) finish_round_trip_calls(c);
     wake_finished(c, self);
     hf__report_lost(c);
 }
@@ -110,7 +103,7 @@ hf__time hf__run_once(hf_client *c, const hf__waker *self) {
 }
 
 hf__time hf__next_due(const hf_client *c) {
-    hf__time due = hf__sooner(hf__core_due(&c->core), c->store->table->due(c->store));
+    hf__time due = hf__sooner(hf__core_due(c->core), c->store->table->due(c->store));
     if (c->send_by) due = hf__sooner(due, c->send_by);
     due = hf__sooner(due, hf__heap_due(&c->observer_timers));
     return hf__sooner(due, hf__heap_due(&c->async_deadlines));
@@ -119,7 +112,7 @@ hf__time hf__next_due(const hf_client *c) {
 /* Whether answers or notifications may arrive that no thread would read. */
 static bool has_unread_answers(const hf_client *c) {
     return !c->has_leader && !c->awaiting &&
-           (c->asyncs || c->watches || c->store->table->in_flight(c->store));
+           (c->asyncs.first || c->watches.first || c->store->table->in_flight(c->store));
 }
 
 /* The background thread must wake sooner than planned, or read answers that no other thread
@@ -142,7 +135,7 @@ void hf__unlock(hf_client *c) {
     hf__wakes wakes;
     int leader = -1, background = -1;
     /* Otherwise a woken thread could return while its call is still in the list. */
-    assert(!c->core.finished_calls);
+    assert(!hf__core_has_finished(c->core));
     hf__loop_refresh(c);
     hf__wakes_take(&c->wakers, &wakes);
     if (leader_stale(c)) {
@@ -193,12 +186,16 @@ static void arm_leader(hf_client *c, int fd, hf__time until) {
     c->leader.armed = until;
 }
 
+static bool expects_notifications(const hf_client *c) {
+    return hf__core_queued(c->core) || c->watches.first;
+}
+
 /* Most threads wait only for an answer, and can read without poll. While waits are queued that is
    not possible, because their notifications arrive on another descriptor. */
 static bool lead_blocking_read(hf_client *c, const hf__waker *w, hf__time now, hf__time until) {
-    hf__time answered = hf__after_ms(now, c->core.config.command_timeout_ms);
+    hf__time answered = hf__command_until(c, now);
     bool background = c->background_runs && !pthread_equal(c->background_thread, pthread_self());
-    if (!background || c->core.queued_waits || until < answered - SLACK) return false;
+    if (!background || expects_notifications(c) || until < answered - SLACK) return false;
     c->has_leader = c->blocking_read = true;
     (void)hf__flush_wakeups(c);
     bool done = (w && w->set) || c->store->table->read_blocking(c->store, &c->mutex);
@@ -221,15 +218,16 @@ static void lead_polling(hf_client *c, int fd, struct pollfd *fds, int own, hf__
 }
 
 static void join_followers(hf_client *c, hf__waker *w) {
-    w->next = c->followers;
-    w->link = &c->followers;
-    if (w->next) w->next->link = &w->next;
-    c->followers = w;
+    hf__list_prepend(&c->followers, w, link);
 }
 
-static void leave_followers(hf__waker *w) {
-    *w->link = w->next;
-    if (w->next) w->next->link = w->link;
+static void leave_followers(hf_client *c, hf__waker *w) {
+    hf__list_remove(&c->followers, w, link);
+}
+
+/* The one that fell asleep last is the first to lead: its memory is still in the cache. */
+static void wake_follower(hf_client *c) {
+    if (c->followers.first) hf__wake_later(&c->wakers, c->followers.first);
 }
 
 /* Sleep until another thread wakes this one, because its answer has arrived, or because it must
@@ -239,7 +237,7 @@ static void follow_leader(hf_client *c, hf__waker *w, hf__time until) {
     (void)hf__flush_wakeups(c);
     hf__loop_refresh(c);
     hf__waker_sleep(w, &c->mutex, until);
-    leave_followers(w);
+    leave_followers(c, w);
 }
 
 /* Lead, or follow while watching a cancel. Without a descriptor for wake-ups, check every
@@ -256,7 +254,7 @@ static void lead_or_poll(hf_client *c, hf__waker *w, const hf_cancel *cancel, hf
     } else if (w && fd >= 0) {
         join_followers(c, w);
         poll_unlocked(c, fds, own, until);
-        leave_followers(w);
+        leave_followers(c, w);
     } else {
         poll_unlocked(c, fds, own, until);
     }
@@ -292,16 +290,16 @@ hf__awaited hf__await(hf_client *c, hf__call *call, hf__time until, const hf_can
     call->waker = NULL;
     if (w) hf__waker_put(&c->wakers, w);
     /* Another thread must become the leader for the calls that still wait. */
-    if (!c->has_leader && c->followers) hf__wake_later(&c->wakers, c->followers);
+    if (!c->has_leader) wake_follower(c);
     return how;
 }
 
 hf_result hf__await_up(hf_client *c, hf__time until) {
     if (c->closed) return hf__fail_line(HF_CLOSED, NULL);
     hf__call call = {0};
-    hf__call_push(&c->up_calls, &call);
+    hf__calls_push(&c->up_calls, &call);
     if (hf__await(c, &call, until, NULL) == HF__DONE) return hf__call_result(&call);
-    hf__call_unlink(&c->up_calls, &call);
+    hf__calls_remove(&c->up_calls, &call);
     const hf__store *store = c->store;
     hf_result r = c->closed ? HF_CLOSED : store->down_result ? store->down_result : HF_UNREACHABLE;
     return hf__fail_line(r, c->closed ? NULL : store->down_detail);
@@ -311,11 +309,11 @@ bool hf__await_round_trip(hf_client *c, hf__time until, const hf_cancel *cancel)
     if (!c->store->up || c->closed) return false;
     hf__call call = {0};
     uint64_t before = c->store->round_trips;
-    if (!c->round_trip_calls) c->known_round_trips = before;
+    if (!c->round_trip_calls.last) c->known_round_trips = before;
     c->store->wants_round_trip = true;
-    hf__call_push(&c->round_trip_calls, &call);
+    hf__calls_push(&c->round_trip_calls, &call);
     if (hf__await(c, &call, until, cancel) != HF__DONE)
-        hf__call_unlink(&c->round_trip_calls, &call);
+        hf__calls_remove(&c->round_trip_calls, &call);
     return c->store->round_trips != before;
 }
 
@@ -359,7 +357,7 @@ static void background_step(hf_client *c) {
         c->store->table->ready(c->store, fds + 3, count, &c->mutex);
     if (!reads) return;
     c->has_leader = false;
-    if (c->followers) hf__wake_later(&c->wakers, c->followers);
+    wake_follower(c);
 }
 
 static void *background_main(void *arg) {

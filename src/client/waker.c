@@ -8,9 +8,9 @@
 #include "base/thread.h"
 
 hf__waker *hf__waker_take(hf__wakers *all) {
-    hf__waker *w = all->pool;
+    hf__waker *w = all->pool.first;
     if (w) {
-        all->pool = w->next;
+        hf__list_remove(&all->pool, w, link);
         return w;
     }
     w = calloc(1, sizeof *w);
@@ -23,8 +23,7 @@ hf__waker *hf__waker_take(hf__wakers *all) {
 }
 
 void hf__waker_put(hf__wakers *all, hf__waker *w) {
-    w->next = all->pool;
-    all->pool = w;
+    hf__list_prepend(&all->pool, w, link);
 }
 
 /* Conditions are not destroyed: in a forked child, destroying one would wait for threads of the

@@ -15,13 +15,13 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/list.h"
 #include "base/time.h"
 
 typedef struct hf__waker {
-    struct hf__waker *next;      /* in the pool, or among the followers */
-    struct hf__waker **link;     /* among the followers: the pointer that points to it */
-    struct hf__waker *next_made; /* among all of the client */
-    struct hf__waker *next_wake; /* among those to wake, while `queued` */
+    HF__LINK(struct hf__waker) link; /* in the pool, or among the followers */
+    struct hf__waker *next_made;     /* among all of the client */
+    struct hf__waker *next_wake;     /* among those to wake, while `queued` */
     pthread_cond_t cond;
     int fd;      /* -1: none yet */
     bool polls;  /* its thread sleeps, or last slept, by polling the descriptor */
@@ -30,7 +30,8 @@ typedef struct hf__waker {
 } hf__waker;
 
 typedef struct hf__wakers {
-    hf__waker *pool, *made, *wake; /* unused; all; to be woken */
+    HF__LIST(hf__waker) pool; /* unused */
+    hf__waker *made, *wake;   /* all; to be woken */
 } hf__wakers;
 
 /* What to wake once the mutex is unlocked. */

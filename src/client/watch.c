@@ -9,20 +9,15 @@ static bool same_name(const hf__watch *w, const char *name, size_t length) {
 /* While there is a watch, notifications must be read: see lead_blocking_read in scheduler.c. */
 void hf__watch_begin(hf_client *c, hf__watch *w) {
     w->watch_id = 0;
-    for (const hf__watch *it = c->watches; it && !w->watch_id; it = it->next)
+    for (const hf__watch *it = c->watches.first; it && !w->watch_id; it = it->link.next)
         if (same_name(it, w->name, w->length)) w->watch_id = it->watch_id;
-    if (!w->watch_id) w->watch_id = ++c->core.last_acquire_id;
-    w->next = c->watches;
-    c->watches = w;
-    c->core.queued_waits++;
+    if (!w->watch_id) w->watch_id = hf__core_new_acquire_id(c->core);
+    hf__list_append(&c->watches, w, link);
 }
 
 void hf__watch_end(hf_client *c, hf__watch *w) {
-    hf__watch **link = &c->watches;
-    while (*link && *link != w) link = &(*link)->next;
-    if (!*link) return;
-    *link = w->next;
-    c->core.queued_waits--;
+    if (!hf__list_linked(w, link)) return;
+    hf__list_remove(&c->watches, w, link);
 }
 
 static void notify_watch(hf_client *c, hf__watch *w) {
@@ -31,7 +26,7 @@ static void notify_watch(hf_client *c, hf__watch *w) {
     if (!w->waiting_call) return;
     hf__call *call = w->waiting_call;
     w->waiting_call = NULL;
-    hf__call_finish(&c->core, call, HF_OK, NULL);
+    hf__call_finish(c->core, call, HF_OK, NULL);
 }
 
 hf__awaited hf__watch_wait(hf_client *c, hf__watch *w, hf__time until, const hf_cancel *cancel) {
@@ -54,11 +49,11 @@ static bool matches_watch(const hf_client *c, const hf__notification *notificati
 }
 
 void hf__watch_notify(hf_client *c, const hf__notification *notification) {
-    for (hf__watch *w = c->watches; w; w = w->next)
+    for (hf__watch *w = c->watches.first; w; w = w->link.next)
         if (matches_watch(c, notification, w)) notify_watch(c, w);
 }
 
 void hf__watch_close(hf_client *c) {
-    for (hf__watch *w = c->watches; w; w = w->next) notify_watch(c, w);
-    hf__calls_finish(&c->core, &c->up_calls, HF_CLOSED, NULL);
+    for (hf__watch *w = c->watches.first; w; w = w->link.next) notify_watch(c, w);
+    hf__calls_finish(c->core, &c->up_calls, HF_CLOSED, NULL);
 }

@@ -10,7 +10,7 @@
 #include "client/client.h"
 
 typedef struct hf__watch {
-    struct hf__watch *next;
+    HF__LINK(struct hf__watch) link;
     const char *name; /* memory of the watch's owner */
     size_t length;
     uint64_t watch_id;

@@ -8,7 +8,7 @@
  * gets one request for each waiter that is granted. When a mutex is requested, all deferred waits
  * acquire at once, because the mutex must be queued behind them.
  */
-#include "core/core.h"
+#include "core/core_internal.h"
 
 #define ADMIT_MAX 1024
 
@@ -19,7 +19,7 @@ static bool kinds_exclude(uint32_t a, uint32_t b) {
 
 /* It waits for the store: its ACQUIRE is in flight, or it is in the queue. */
 static bool awaits_store(const hf__entry *e) {
-    return !e->ownership && !e->deferred && e->head && !e->head->try_once;
+    return !e->ownership && !e->deferred && e->waits.first && !e->waits.first->try_once;
 }
 
 /*
@@ -32,26 +32,26 @@ static bool awaits_store(const hf__entry *e) {
 static bool is_behind(const hf__entry *e, const hf__entry *other) {
     if (other->ownership)
         return other->ownership->kind == HF_WRITE && kinds_exclude(HF_READ, e->kind);
-    if (other->deferred) return other->head != NULL;
+    if (other->deferred) return other->waits.first != NULL;
     if (!awaits_store(other) || other->outage_since) return false;
-    return other->head->queued_until || kinds_exclude(other->kind, e->kind);
+    return other->waits.first->queued_until || kinds_exclude(other->kind, e->kind);
 }
 
 /* A request for permits with another capacity is sent, so that the store rejects it. */
 static bool differs_in_capacity(const hf__wait *w, const hf__entry *other) {
-    return w->kind == HF_PERMITS && other->kind == HF_PERMITS && other->head &&
-           other->head->capacity != w->capacity;
+    return w->kind == HF_PERMITS && other->kind == HF_PERMITS && other->waits.first &&
+           other->waits.first->capacity != w->capacity;
 }
 
 bool hf__side_must_defer(const hf__entry *e) {
     const hf__store *store = e->core->store;
-    const hf__wait *w = e->head;
+    const hf__wait *w = e->waits.first;
     if (!store->can_hand_off || store->needs_claim) return false;
-    if (e->name_entry->head && !e->name_entry->head->try_once) return false;
+    if (e->name_entry->waits.first && !e->name_entry->waits.first->try_once) return false;
     if (w->try_once || w->upgrade || w->acquire_id || w->outcome_unknown || e->pending_release)
         return false;
     uint32_t acquiring = 0;
-    for (const hf__entry *other = e->prev_side; other; other = other->prev_side) {
+    for (const hf__entry *other = e; (other = hf__list_prev(&e->name_entry->sides, other, side));) {
         if (differs_in_capacity(w, other)) return false;
         if (is_behind(e, other)) return true;
         if (awaits_store(other) && !other->outage_since) acquiring++;
@@ -71,9 +71,9 @@ void hf__side_set_deferred(hf__entry *e, bool deferred) {
 static hf__entry *find_first_deferred(const hf__entry *name_entry) {
     bool any =
         name_entry->deferred_sides && !name_entry->core->closing; /* all waits are about to end */
-    hf__entry *e = any ? name_entry->sides : NULL;
+    hf__entry *e = any ? name_entry->sides.first : NULL;
     /* a side entry without a wait is about to be freed */
-    while (e && !(e->deferred && e->head)) e = e->next_side;
+    while (e && !(e->deferred && e->waits.first)) e = e->side.next;
     return e;
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/probe.h"
-#include "core/entry.h"
+#include "core/core_internal.h"
 #include "core/lease.h"
 
 /* How far our clock and the store's may drift apart for the times that we send to it. */
@@ -50,7 +50,7 @@ static void handle_rolled_back_acquire(hf__entry *e, hf__wait *w, hf__time now) 
         hf__entry_add_pending_leave(e, op->acquire_id, hf__entry_expired_by(e, now, op->lease_ms));
     while (w && op->outcome_unknown && (e->side_id || w->try_once)) {
         hf__wait_finish(w, HF_UNKNOWN_OUTCOME, op->detail ? strdup(op->detail) : NULL);
-        w = e->side_id ? e->head : NULL;
+        w = e->side_id ? e->waits.first : NULL;
     }
     if (!w || e->side_id) return;
     hf__wait_set_acquire_id(w, 0);
@@ -70,15 +70,13 @@ static void enter_early_grant(hf__entry *e, hf__wait *w, hf__time now) {
 }
 
 static void handle_lost_hold(hf__entry *e, hf__time now) {
-    hf__ownership *ownership = e->ownership;
     /* its ACQUIRE may arrive late, and acquire the lock although no caller wants it */
     if (e->late_acquire_until > now)
-        hf__entry_add_pending_release(e, ownership->acquire_id,
-                                      hf__lease_lapse(e->late_acquire_until, ownership->lease_ms));
+        hf__entry_add_pending_release(e, e->grant->acquire_id,
+                                      hf__lease_lapse(e->late_acquire_until, e->grant->lease_ms));
     /* the store keeps the hold until we release it, now that the user knows */
-    if (!e->core->store->expires)
-        hf__entry_add_pending_release(e, ownership->acquire_id, ownership->lapses_at);
-    hf__ownership_lose(ownership, LOST_STORE, now);
+    if (!e->core->store->expires) hf__grant_give_back(e);
+    hf__ownership_lose(e->ownership, LOST_STORE, now);
 }
 
 static void handle_acquire_answer(hf__entry *e, hf__time now) {
@@ -174,7 +172,7 @@ void hf__entry_notify_granted(hf__entry *e, hf__wait *w, const hf__notification 
         hf__entry_step(e, now);
         return;
     }
-    if (e->ownership || e->head != w) return;
+    if (e->ownership || e->waits.first != w) return;
     if (e->busy) {
         if (e->acquirer == w) w->early_grant = *notification;
         return;
@@ -187,45 +185,42 @@ void hf__entry_notify_granted(hf__entry *e, hf__wait *w, const hf__notification 
 
 /* A hold whose renewal failed stays held until its deadline: the store may answer the next try. */
 static void handle_failed_renewal(hf__entry *e, hf__time now) {
-    hf__ownership *ownership = e->ownership;
+    hf__grant *grant = e->grant;
     hf__op *op = &e->op;
     hf_result r = op->outcome_unknown ? HF_UNKNOWN_OUTCOME : op->result;
     hf__calls_finish(e->core, &e->extending, r, op->detail);
-    if (op->outcome_unknown) hf__ownership_extend_lapse(ownership, op->lease_ms, now);
-    hf__time again =
-        hf__lease_retry_at(now, ownership->lease_ms, ownership->renew_tries++, &e->core->rand);
-    if (ownership->flags & HF_NO_RENEW)
-        ownership->verify = false;
+    if (op->outcome_unknown) hf__grant_extend_lapse(grant, op->lease_ms, now);
+    hf__time again = hf__lease_retry_at(now, grant->lease_ms, grant->renew_tries++, &e->core->rand);
+    if (e->ownership->flags & HF_NO_RENEW)
+        grant->verify = false;
     else
-        ownership->renew_at = again;
+        grant->renew_at = again;
     e->next_try_at = again;
 }
 
 static void handle_confirmed_renewal(hf__entry *e, hf__time now) {
-    hf__ownership *ownership = e->ownership;
+    hf__grant *grant = e->grant;
     hf__op *op = &e->op;
-    ownership->renew_tries = 0;
-    ownership->posted_count = op->count;
-    ownership->posted_kind = ownership->sent_kind;
-    if (!op->upgrade) ownership->upgrade_queued_until = 0;
+    grant->renew_tries = 0;
+    grant->posted_count = op->count;
+    grant->posted_kind = grant->sent_kind;
+    if (!op->upgrade) grant->upgrade_queued_until = 0;
     e->core->stats.renewed++;
-    HF__PROBE2(renewed, e->mapped.key, atomic_load(&ownership->token));
+    HF__PROBE2(renewed, e->mapped.key, grant->token);
     if (op->lease_ms) {
         hf__time deadline = hf__lease_deadline(op->sent_at, op->lease_ms);
-        deadline = hf__later(deadline, atomic_load(&ownership->deadline));
-        atomic_store(&ownership->deadline, hf__sooner(deadline, ownership->max_hold_until));
-        hf__ownership_extend_lapse(ownership, op->lease_ms, now);
+        hf__grant_confirm(e, deadline);
+        hf__grant_extend_lapse(grant, op->lease_ms, now);
     }
-    if (!(ownership->flags & HF_NO_RENEW))
-        ownership->renew_at = hf__core_renew_at(e->core, op->sent_at, ownership->lease_ms);
-    ownership->joinable_until = hf__ownership_joinable_until(e, ownership);
+    if (!(e->ownership->flags & HF_NO_RENEW))
+        grant->renew_at = hf__core_renew_at(e->core, op->sent_at, grant->lease_ms);
+    hf__grant_set_joinable(e);
     hf__calls_finish(e->core, &e->extending, HF_OK, NULL);
 }
 
 static void handle_renew_answer(hf__entry *e, hf__time now) {
-    hf__ownership *ownership = e->ownership;
     if (e->op.result == HF_OK || e->op.result == HF_LOST) hf__entry_clear_outage(e);
-    if (!ownership || ownership->acquire_id != e->op.acquire_id)
+    if (!e->grant || e->grant->acquire_id != e->op.acquire_id)
         return; /* released or lost meanwhile */
     if (e->op.result == HF_OK)
         handle_confirmed_renewal(e, now);
@@ -239,41 +234,41 @@ static void handle_renew_answer(hf__entry *e, hf__time now) {
 
 static void finish_export(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
-    hf__call *call = e->exporting;
-    e->exporting = NULL;
-    if (ownership->handles) {
-        hf_hold *hold = ownership->handles;
-        atomic_store(&hold->released, true);
-        hf__hold_detach(hold);
+    hf__calls exporting = e->exporting;
+    e->exporting = (hf__calls){0};
+    hf__handle *handle = ownership->handles.first;
+    if (handle) {
+        atomic_store(&handle->released, true);
+        hf__handle_detach(handle);
     }
     hf__ownership_end(ownership, HF__RELEASED, now);
-    hf__calls_finish(e->core, &call, HF_OK, NULL);
+    hf__calls_finish(e->core, &exporting, HF_OK, NULL);
 }
 
 /* An EXPORT that is sent twice takes effect once. If its outcome is unknown, it is repeated as long
    as the caller waits. After that a RENEW checks whether the hold is still ours. */
 static void handle_export_answer(hf__entry *e, hf__time now) {
-    hf__ownership *ownership = e->ownership;
+    hf__grant *grant = e->grant;
     hf__op *op = &e->op;
     if (op->result == HF_OK || op->result == HF_LOST) hf__entry_clear_outage(e);
-    if (!ownership || ownership->acquire_id != op->acquire_id) return; /* lost or ended meanwhile */
-    ownership->export_unknown |= op->outcome_unknown;
+    if (!grant || grant->acquire_id != op->acquire_id) return; /* lost or ended meanwhile */
+    grant->export_unknown |= op->outcome_unknown;
     if (op->result == HF_OK) {
         finish_export(e, now);
     } else if (op->result == HF_LOST) {
         hf__calls_finish(e->core, &e->exporting, HF_LOST, LOST_STORE);
         handle_lost_hold(e, now);
     } else if (op->result == HF_UNREACHABLE && op->outcome_unknown) {
-        ownership->export_calls = e->exporting; /* there is only one */
-        e->exporting = NULL;
-        ownership->verify = true;
+        e->ownership->export_calls = e->exporting; /* there is only one */
+        e->exporting = (hf__calls){0};
+        grant->verify = true;
         e->next_try_at = now;
     } else {
-        hf_result r = ownership->export_unknown  ? HF_UNKNOWN_OUTCOME
+        hf_result r = grant->export_unknown      ? HF_UNKNOWN_OUTCOME
                       : op->result == HF_TIMEOUT ? HF_UNREACHABLE
                                                  : op->result;
         hf__calls_finish(e->core, &e->exporting, r, op->detail);
-        ownership->verify |= ownership->export_unknown;
+        grant->verify |= grant->export_unknown;
     }
 }
 
@@ -285,11 +280,9 @@ static void handle_release_answer(hf__entry *e, hf__time now) {
     if (op->result == HF_UNREACHABLE) {
         e->next_try_at =
             hf__lease_retry_at(now, e->core->config.lease_ms, e->tries++, &e->core->rand);
-        while (e->sent_release_calls) { /* their callers wait for the next try */
-            hf__call *call = e->sent_release_calls;
-            e->sent_release_calls = call->next;
-            hf__call_push(&e->release_calls, call);
-        }
+        /* their callers wait for the next try */
+        for (hf__call *call; (call = hf__calls_pop(&e->sent_release_calls));)
+            hf__calls_push(&e->release_calls, call);
         return;
     }
     hf__entry_clear_outage(e);
@@ -302,7 +295,7 @@ static void handle_release_answer(hf__entry *e, hf__time now) {
                          : r == HF_UNKNOWN_OUTCOME ? RELEASE_UNKNOWN
                                                    : op->detail;
     /* it was counted as released when the user released it */
-    if (e->sent_release_calls && r == HF_LOST) {
+    if (e->sent_release_calls.last && r == HF_LOST) {
         e->core->stats.released--;
         e->core->stats.lost++;
     }

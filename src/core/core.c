@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The front of the core: requests of callers and events, each passed to the entry it concerns. */
-#include "core/entry.h"
+#include "core/core_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +18,12 @@ void hf__core_init(hf__core *core, hf__store *store, const hf__core_config *conf
     core->link = store->up ? store->link : 0;
 }
 
+hf__core *hf__core_new(hf__store *store, const hf__core_config *config, uint64_t seed) {
+    hf__core *core = malloc(sizeof *core);
+    if (core) hf__core_init(core, store, config, seed);
+    return core;
+}
+
 void hf__core_fini(hf__core *core) {
     for (hf__mapped *m; (m = hf__map_next(&core->entries, NULL));) {
         hf__entry *e = entry_of(m, mapped);
@@ -29,16 +35,28 @@ void hf__core_fini(hf__core *core) {
     hf__map_fini(&core->waits_by_acquire_id);
 }
 
-/* ---- Calls ---- */
-
-void hf__call_push(hf__call **list, hf__call *call) {
-    call->next = *list;
-    *list = call;
+void hf__core_free(hf__core *core) {
+    if (core) hf__core_fini(core);
+    free(core);
 }
 
-void hf__call_unlink(hf__call **list, hf__call *call) {
-    while (*list && *list != call) list = &(*list)->next;
-    if (*list) *list = call->next;
+/* ---- Calls ---- */
+
+void hf__calls_push(hf__calls *calls, hf__call *call) {
+    hf__fifo_push(calls, call);
+}
+
+hf__call *hf__calls_pop(hf__calls *calls) {
+    hf__call *call = hf__fifo_first(calls);
+    if (call) hf__fifo_shift(calls);
+    return call;
+}
+
+void hf__calls_remove(hf__calls *calls, const hf__call *call) {
+    hf__calls all = *calls;
+    *calls = (hf__calls){0};
+    for (hf__call *each; (each = hf__calls_pop(&all));)
+        if (each != call) hf__calls_push(calls, each);
 }
 
 void hf__call_finish(hf__core *core, hf__call *call, hf_result result, char *detail) {
@@ -48,15 +66,12 @@ void hf__call_finish(hf__core *core, hf__call *call, hf_result result, char *det
     if (call->multi)
         hf__multi_part_done(call->multi);
     else
-        hf__call_push(&core->finished_calls, call);
+        hf__calls_push(&core->finished_calls, call);
 }
 
-void hf__calls_finish(hf__core *core, hf__call **list, hf_result result, const char *detail) {
-    while (*list) {
-        hf__call *call = *list;
-        *list = call->next;
+void hf__calls_finish(hf__core *core, hf__calls *calls, hf_result result, const char *detail) {
+    for (hf__call *call; (call = hf__calls_pop(calls));)
         hf__call_finish(core, call, result, detail ? strdup(detail) : NULL);
-    }
 }
 
 /* ---- Entries by name ---- */
@@ -100,14 +115,8 @@ static void reenter_ownership(hf__core *core, hf__wait *w, hf__ownership *owners
 
 void hf__entry_enqueue(hf__entry *e, hf__wait *w) {
     w->entry = e;
-    w->contended = e->ownership || e->tail;
-    w->prev = e->tail;
-    w->next = NULL;
-    if (e->tail)
-        e->tail->next = w;
-    else
-        e->head = w;
-    e->tail = w;
+    w->contended = e->ownership || e->waits.first;
+    hf__list_append(&e->waits, w, link);
     e->core->stats.waiting++;
 }
 
@@ -119,14 +128,15 @@ static void acquire_mutex(hf__entry *e, hf__wait *w) {
                     hf__line("another owner of this client holds the lock"));
         return;
     }
-    if (w->try_once && e->head) {
+    if (w->try_once && e->waits.first) {
         refuse_wait(e->core, w, HF_BUSY,
                     hf__line("other calls of this client are waiting for the lock"));
         return;
     }
-    if (!e->head && e->core->link) hf__entry_clear_outage(e); /* the first wait: start afresh */
-    if (!e->head && !e->release_calls) e->next_try_at = 0;
-    if (!e->head) e->known_busy = ownership != NULL;
+    if (!e->waits.first && e->core->link)
+        hf__entry_clear_outage(e); /* the first wait: start afresh */
+    if (!e->waits.first && !e->release_calls.last) e->next_try_at = 0;
+    if (!e->waits.first) e->known_busy = ownership != NULL;
     hf__entry_enqueue(e, w);
 }
 
@@ -157,7 +167,7 @@ static void acquire_side(hf__entry *name_entry, hf__wait *w, hf__time now) {
    entry. */
 static void acquire_with_sides(hf__entry *name_entry, hf__wait *w, hf__time now) {
     hf__entry_expire(name_entry, now);
-    for (hf__entry *e = name_entry->sides; e; e = e->next_side) hf__entry_expire(e, now);
+    for (hf__entry *e = name_entry->sides.first; e; e = e->side.next) hf__entry_expire(e, now);
     hf__ownership *ownership = hf__sides_find_held(name_entry, w->owner);
     bool more = ownership && ownership->kind == HF_PERMITS && w->kind == HF_PERMITS &&
                 !((ownership->flags | w->flags) & HF_NOT_REENTRANT);
@@ -168,9 +178,9 @@ static void acquire_with_sides(hf__entry *name_entry, hf__wait *w, hf__time now)
     } else if (w->kind == HF_MUTEX) {
         hf__sides_close(name_entry);
         acquire_mutex(name_entry, w);
-        bool queues = name_entry->head && !name_entry->head->try_once;
-        for (hf__entry *e = name_entry->sides; e && queues; e = e->next_side)
-            if (e->deferred && e->head) (void)hf__entry_admit(e, now);
+        bool queues = name_entry->waits.first && !name_entry->waits.first->try_once;
+        for (hf__entry *e = name_entry->sides.first; e && queues; e = e->side.next)
+            if (e->deferred && e->waits.first) (void)hf__entry_admit(e, now);
     } else {
         acquire_side(name_entry, w, now);
     }
@@ -193,7 +203,7 @@ void hf__core_acquire(hf__core *core, hf__wait *w, const char *name, size_t leng
         return;
     }
     HF__PROBE1(acquire, e->mapped.key);
-    if (w->kind == HF_MUTEX && !e->sides) {
+    if (w->kind == HF_MUTEX && !e->sides.first) {
         hf__entry_expire(e, now);
         if (e->ownership && hf__owner_same(e->ownership->owner, w->owner))
             reenter_ownership(core, w, e->ownership);
@@ -217,46 +227,51 @@ hf__time hf__wait_until(const hf__core *core, const hf__wait *w) {
     return w->try_once ? hf__after_ms(w->started_at, core->config.command_timeout_ms) : w->until;
 }
 
+/* The ownership has ended: say why. */
+static void refuse_ended(hf__core *core, const hf__ownership *ownership, hf__call *call) {
+    const char *why = atomic_load(&ownership->lost_reason);
+    hf__call_finish(core, call, hf__ownership_end_result(ownership), why ? strdup(why) : NULL);
+}
+
 /* ---- Releasing ---- */
 
-void hf__core_release(hf__core *core, hf_hold *hold, hf__call *call, hf__time now) {
-    hf__ownership *ownership = hold->ownership;
+void hf__core_release(hf__core *core, hf__handle *handle, hf__call *call, hf__time now) {
+    hf__ownership *ownership = handle->ownership;
     hf__entry *e = ownership->entry;
     if (e) hf__entry_expire(e, now);
-    hold->release_entry = e;
-    atomic_store(&hold->released, true);
-    hf__hold_detach(hold);
+    atomic_store(&handle->released, true);
+    hf__handle_detach(handle);
+    handle->release_entry = e;
     if (ownership->entry && ownership->count > 0) {
         if (call) hf__call_finish(core, call, HF_OK, NULL);
     } else if (ownership->entry) {
-        hf__entry_add_pending_release(e, ownership->acquire_id, ownership->lapses_at);
-        hf__ownership_end(ownership, HF__RELEASED, now);
+        hf__grant_give_back(e);
         e->release_requested = true;
         e->release_unknown = false; /* no RELEASE of this hold was sent yet */
-        e->pending_release_token = atomic_load(&ownership->token);
-        if (call) hf__call_push(&e->release_calls, call);
+        e->pending_release_token = e->grant->token;
+        hf__ownership_end(ownership, HF__RELEASED, now);
+        if (call) hf__calls_push(&e->release_calls, call);
     } else if (call) {
-        hf_result r = atomic_load(&ownership->state) == HF__ENDED ? HF_CLOSED : HF_LOST;
-        const char *why = atomic_load(&ownership->lost_reason);
-        hf__call_finish(core, call, r, why ? strdup(why) : NULL);
+        refuse_ended(core, ownership, call);
     }
     if (e) hf__entry_step(e, now);
 }
 
 /* ---- Callers that stop waiting ---- */
 
-void hf__core_release_unwait(hf__core *core, const hf_hold *hold, hf__call *call) {
-    hf__entry *e = hold->release_entry;
-    hf__call_unlink(&e->release_calls, call);
-    hf__call_unlink(&e->sent_release_calls, call);
+void hf__core_release_unwait(hf__core *core, const hf__handle *handle, hf__call *call) {
+    hf__entry *e = handle->release_entry;
+    hf__calls_remove(&e->release_calls, call);
+    hf__calls_remove(&e->sent_release_calls, call);
     hf__call_finish(core, call, HF_UNKNOWN_OUTCOME,
                     hf__line("the store did not confirm the release in time; it is retried in the "
                              "background until the lease expires"));
 }
 
-void hf__core_extend_unwait(hf__core *core, hf__ownership *ownership, hf__call *call) {
-    hf__call_unlink(&ownership->extend_calls, call);
-    if (ownership->entry) hf__call_unlink(&ownership->entry->extending, call);
+void hf__core_extend_unwait(hf__core *core, hf__handle *handle, hf__call *call) {
+    hf__ownership *ownership = handle->ownership;
+    hf__calls_remove(&ownership->extend_calls, call);
+    if (ownership->entry) hf__calls_remove(&ownership->entry->extending, call);
     hf__call_finish(
         core, call, HF_UNKNOWN_OUTCOME,
         hf__line(
@@ -265,18 +280,16 @@ void hf__core_extend_unwait(hf__core *core, hf__ownership *ownership, hf__call *
 
 /* ---- Extending ---- */
 
-void hf__core_extend(hf__core *core, hf__ownership *ownership, int64_t lease_ms, hf__call *call,
+void hf__core_extend(hf__core *core, hf__handle *handle, int64_t lease_ms, hf__call *call,
                      hf__time now) {
+    hf__ownership *ownership = handle->ownership;
     hf__entry *e = ownership->entry;
     if (e) hf__entry_expire(e, now);
     if (!ownership->entry) {
-        int state = atomic_load(&ownership->state);
-        hf_result r = state == HF__LOST ? HF_LOST : state == HF__ENDED ? HF_CLOSED : HF_NOT_HELD;
-        const char *why = atomic_load(&ownership->lost_reason);
-        hf__call_finish(core, call, r, why ? strdup(why) : NULL);
+        refuse_ended(core, ownership, call);
     } else {
         if (lease_ms > ownership->extend_ms) ownership->extend_ms = lease_ms;
-        hf__call_push(&ownership->extend_calls, call);
+        hf__calls_push(&ownership->extend_calls, call);
     }
     if (e) hf__entry_step(e, now);
 }
@@ -284,15 +297,16 @@ void hf__core_extend(hf__core *core, hf__ownership *ownership, int64_t lease_ms,
 /* ---- Exporting ---- */
 
 /* If the ownership has ended, hf__core_extend reports why. */
-void hf__core_export(hf__core *core, hf__ownership *ownership, const hf__exported *exported,
+void hf__core_export(hf__core *core, hf__handle *handle, const hf__exported *exported,
                      hf__call *call, hf__time now) {
+    hf__ownership *ownership = handle->ownership;
     hf__entry *e = ownership->entry;
     if (e) hf__entry_expire(e, now);
     if (!ownership->entry) {
-        hf__core_extend(core, ownership, 0, call, now);
+        hf__core_extend(core, handle, 0, call, now);
         return;
     }
-    if (ownership->export_calls || e->exporting) {
+    if (ownership->export_calls.last || e->exporting.last) {
         hf__call_finish(core, call, HF_INVALID, hf__line("another call is exporting this hold"));
         return;
     }
@@ -302,38 +316,35 @@ void hf__core_export(hf__core *core, hf__ownership *ownership, const hf__exporte
     }
     *e->exported = *exported;
     ownership->flags |= HF_NOT_REENTRANT; /* no re-entry into a hold that is about to leave */
-    hf__call_push(&ownership->export_calls, call);
+    hf__calls_push(&ownership->export_calls, call);
     hf__entry_step(e, now);
 }
 
-void hf__core_export_unwait(hf__core *core, hf__ownership *ownership, hf__call *call) {
-    hf__call_unlink(&ownership->export_calls, call);
-    if (ownership->entry) hf__call_unlink(&ownership->entry->exporting, call);
+void hf__core_export_unwait(hf__core *core, hf__handle *handle, hf__call *call) {
+    hf__ownership *ownership = handle->ownership;
+    hf__calls_remove(&ownership->export_calls, call);
+    if (ownership->entry) hf__calls_remove(&ownership->entry->exporting, call);
     hf__call_finish(core, call, HF_UNKNOWN_OUTCOME, NULL);
 }
 
 /* ---- Upgrading and downgrading ---- */
 
-void hf__core_upgrade(hf__core *core, hf__ownership *ownership, hf__wait *w, hf__time now) {
+void hf__core_upgrade(hf__core *core, hf__handle *handle, hf__wait *w, hf__time now) {
+    hf__ownership *ownership = handle->ownership;
     hf__entry *e = ownership->entry;
     if (e) hf__entry_expire(e, now);
     if (!ownership->entry) {
-        int state = atomic_load(&ownership->state);
-        const char *why = atomic_load(&ownership->lost_reason);
-        refuse_wait(core, w,
-                    state == HF__LOST    ? HF_LOST
-                    : state == HF__ENDED ? HF_CLOSED
-                                         : HF_NOT_HELD,
-                    why ? strdup(why) : NULL);
+        if (!w->call.multi) core->stats.refused++;
+        refuse_ended(core, ownership, &w->call);
     } else if (ownership->kind == HF_WRITE || ownership->kind == HF_MUTEX) {
         hf__call_finish(core, &w->call, HF_OK, NULL);
-    } else if (w->try_once && e->head) {
+    } else if (w->try_once && e->waits.first) {
         refuse_wait(core, w, HF_BUSY, hf__line("another upgrade of this hold is waiting"));
     } else {
         w->upgrade = true;
-        ownership->upgrades++;
+        e->grant->upgrades++;
         w->kind = HF_WRITE;
-        w->lease_ms = ownership->lease_ms;
+        w->lease_ms = e->grant->lease_ms;
         w->flags = ownership->flags;
         w->owner = ownership->owner;
         e->next_try_at = 0;
@@ -343,10 +354,19 @@ void hf__core_upgrade(hf__core *core, hf__ownership *ownership, hf__wait *w, hf_
     if (e) hf__entry_step(e, now);
 }
 
-void hf__core_downgrade(hf__core *core, hf__ownership *ownership, hf__call *call, hf__time now) {
+void hf__core_downgrade(hf__core *core, hf__handle *handle, hf__call *call, hf__time now) {
+    hf__ownership *ownership = handle->ownership;
     if (ownership->entry) hf__entry_expire(ownership->entry, now);
     if (ownership->entry && ownership->kind == HF_WRITE) ownership->kind = ownership->first_kind;
-    hf__core_extend(core, ownership, 0, call, now);
+    hf__core_extend(core, handle, 0, call, now);
+}
+
+void hf__core_verify(hf__core *core, const hf__handle *handle, hf__time now) {
+    hf__entry *e = handle->ownership->entry;
+    (void)core;
+    if (!e) return;
+    e->grant->verify = true;
+    hf__entry_step(e, now);
 }
 
 /* ---- Closing ---- */
@@ -354,10 +374,10 @@ void hf__core_downgrade(hf__core *core, hf__ownership *ownership, hf__call *call
 /* End the hold first: its upgrade ends with it. */
 static void close_entry(hf__entry *e, hf__time now) {
     if (e->ownership) {
-        hf__entry_add_pending_release(e, e->ownership->acquire_id, e->ownership->lapses_at);
+        hf__grant_give_back(e);
         hf__ownership_end(e->ownership, HF__ENDED, now);
     }
-    while (e->head) hf__wait_give_up(e->head, HF_CLOSED, now);
+    while (e->waits.first) hf__wait_give_up(e->waits.first, HF_CLOSED, now);
     hf__entry_step(e, now);
 }
 
@@ -374,6 +394,10 @@ void hf__core_close(hf__core *core, hf__call *call, hf__time now) {
     }
 }
 
+void hf__core_close_unwait(hf__core *core) {
+    core->close_call = NULL;
+}
+
 /* ---- Events ---- */
 
 void hf__core_complete(hf__core *core, hf__op *op, hf__time now) {
@@ -385,7 +409,7 @@ void hf__core_complete(hf__core *core, hf__op *op, hf__time now) {
 static void recheck_entry(hf__entry *e, hf__time now) {
     e->next_try_at = 0;
     e->recheck = e->busy;
-    if (e->ownership) e->ownership->verify = true;
+    if (e->grant) e->grant->verify = true;
     hf__entry_step(e, now);
 }
 
@@ -405,8 +429,8 @@ void hf__core_link_changed(hf__core *core, hf__time now) {
 
 /* A step may free a side entry; the name entry goes last. */
 static void recheck_name(hf__entry *name_entry, hf__time now) {
-    for (hf__entry *e = name_entry->sides, *next; e; e = next) {
-        next = e->next_side;
+    for (hf__entry *e = name_entry->sides.first, *next; e; e = next) {
+        next = e->side.next;
         recheck_entry(e, now);
     }
     recheck_entry(name_entry, now);
@@ -416,7 +440,7 @@ static void recheck_waits(hf__core *core, hf__time now) {
     for (hf__mapped *m = hf__map_next(&core->entries, NULL), *next; m; m = next) {
         next = hf__map_next(&core->entries, m);
         hf__entry *e = entry_of(m, mapped);
-        if (e->head) recheck_entry(e, now);
+        if (e->waits.first) recheck_entry(e, now);
     }
 }
 
@@ -461,4 +485,36 @@ void hf__core_tick(hf__core *core, hf__time now) {
 
 hf__time hf__core_due(const hf__core *core) {
     return hf__heap_due(&core->timers);
+}
+
+hf__call *hf__core_next_finished(hf__core *core) {
+    return hf__calls_pop(&core->finished_calls);
+}
+
+bool hf__core_has_finished(const hf__core *core) {
+    return core->finished_calls.last;
+}
+
+hf__ownership *hf__core_next_lost(hf__core *core) {
+    hf__ownership *ownership = hf__fifo_first(&core->lost);
+    if (ownership) hf__fifo_shift(&core->lost);
+    return ownership;
+}
+
+/* ---- The client's own requests ---- */
+
+uint64_t hf__core_new_acquire_id(hf__core *core) {
+    return ++core->last_acquire_id;
+}
+
+hf_stats *hf__core_stats(hf__core *core) {
+    return &core->stats;
+}
+
+bool hf__core_connected(const hf__core *core) {
+    return core->link;
+}
+
+bool hf__core_queued(const hf__core *core) {
+    return core->queued_waits;
 }

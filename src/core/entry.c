@@ -7,7 +7,7 @@
  *
  *   a hold was released by the user   release_requested                              RELEASE
  *   a hold is to be exported          ownership: export_calls                        EXPORT
- *   a hold needs the store            ownership: renew_at, count, extend, verify     RENEW
+ *   a hold needs the store            grant: renew_at, verify; ownership: count, …   RENEW
  *   a wait needs a hold               head, and no ownership                         ACQUIRE
  *   an id needs to be released        pending_release                                RELEASE
  *
@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "core/entry.h"
+#include "core/core_internal.h"
 #include "core/lease.h"
 
 static const char LOST_DEADLINE[] =
@@ -34,7 +34,7 @@ void hf__entry_expire_ownership(hf__entry *e, hf__time now) {
     const char *why = now >= ownership->max_hold_until ? LOST_MAX
                       : ownership->flags & HF_NO_RENEW ? LOST_LEASE
                                                        : LOST_DEADLINE;
-    hf__entry_add_pending_release(e, ownership->acquire_id, ownership->lapses_at);
+    hf__grant_give_back(e);
     hf__ownership_lose(ownership, why, now);
 }
 
@@ -87,10 +87,10 @@ static hf__time acquire_deadline(const hf__entry *e, const hf__wait *w, hf__time
 }
 
 /* Request no lease beyond max_hold_ms: other clients should not wait for a hold that is over. */
-static int64_t lease_to_request(const hf__ownership *ownership, hf__time now) {
-    int64_t lease = ownership->flags & HF_NO_RENEW               ? ownership->extend_ms
-                    : ownership->extend_ms > ownership->lease_ms ? ownership->extend_ms
-                                                                 : ownership->lease_ms;
+static int64_t lease_to_request(const hf__entry *e, hf__time now) {
+    const hf__ownership *ownership = e->ownership;
+    int64_t lease = ownership->extend_ms;
+    if (!(ownership->flags & HF_NO_RENEW) && lease < e->grant->lease_ms) lease = e->grant->lease_ms;
     if (ownership->max_hold_until == HF__NEVER) return lease;
     int64_t left = hf__lease_covering((ownership->max_hold_until - now + HF__MS - 1) / HF__MS);
     return left < lease ? left : lease;
@@ -102,7 +102,7 @@ static bool late_acquire_may_be_queued(const hf__entry *e, hf__time now) {
 }
 
 static void prepare_acquire(hf__entry *e, hf__time now) {
-    hf__wait *w = e->head;
+    hf__wait *w = e->waits.first;
     begin_acquire(e, w);
     e->op.owner = w->owner;
     e->op.count = 1;
@@ -110,11 +110,10 @@ static void prepare_acquire(hf__entry *e, hf__time now) {
     e->op.permits = w->permits;
     e->op.capacity = w->capacity;
     e->op.upgrade = w->upgrade;
-    e->op.upgrades = e->ownership ? e->ownership->upgrades : 0;
+    e->op.upgrades = e->ownership ? e->grant->upgrades : 0;
     e->op.enqueue = !w->try_once;
     e->op.inherits_position = e->pending_release_queued && !e->pending_release_held;
-    e->op.lease_ms =
-        w->upgrade && e->ownership ? lease_to_request(e->ownership, now) : hf__wait_lease(w);
+    e->op.lease_ms = w->upgrade && e->ownership ? lease_to_request(e, now) : hf__wait_lease(w);
     e->op.token = w->token_floor;
     e->op.not_after = acquire_deadline(e, w, now);
     if (e->side_id) hf__side_set_deferred(e, false);
@@ -138,7 +137,7 @@ hf__op *hf__entry_prepare_acquire(hf__entry *e, hf__op *next_in_multi, hf__time 
 
 /* The store executes the next waiter's ACQUIRE in one step with the release. */
 static void add_next_acquire(hf__entry *e, hf__time now) {
-    hf__wait *w = e->head;
+    hf__wait *w = e->waits.first;
     e->op.next_acquire = NULL;
     if (e->side_id || e->core->store->needs_claim) return;
     if (!e->core->store->can_hand_off || !w || w->acquire_id || w->try_once || now >= w->until)
@@ -157,24 +156,25 @@ static void add_next_acquire(hf__entry *e, hf__time now) {
 
 static void send_renew(hf__entry *e, hf__time now) {
     hf__ownership *ownership = e->ownership;
+    hf__grant *grant = e->grant;
     e->op.owner = ownership->owner;
     /* a RENEW of a lower kind would cancel the upgrade */
-    bool upgrading = e->head && e->head->upgrade;
+    bool upgrading = e->waits.first && e->waits.first->upgrade;
     e->op.kind = upgrading ? HF_WRITE : ownership->kind;
     e->op.upgrade = upgrading;
-    e->op.upgrades = ownership->upgrades;
-    ownership->sent_kind = ownership->kind;
+    e->op.upgrades = grant->upgrades;
+    grant->sent_kind = ownership->kind;
     e->op.count = ownership->count;
-    e->op.token = ownership->token;
-    e->op.lease_ms = lease_to_request(ownership, now);
+    e->op.token = grant->token;
+    e->op.lease_ms = lease_to_request(e, now);
     /* If the ownership is lost before the answer, the store may still execute this RENEW. */
-    hf__ownership_extend_lapse(ownership, e->op.lease_ms,
-                               hf__after_ms(now, e->core->config.command_timeout_ms));
-    ownership->verify = false;
+    hf__grant_extend_lapse(grant, e->op.lease_ms,
+                           hf__after_ms(now, e->core->config.command_timeout_ms));
+    grant->verify = false;
     ownership->extend_ms = 0;
     e->extending = ownership->extend_calls;
-    ownership->extend_calls = NULL;
-    send_op(e, HF__RENEW, ownership->acquire_id, now);
+    ownership->extend_calls = (hf__calls){0};
+    send_op(e, HF__RENEW, grant->acquire_id, now);
 }
 
 static void send_export(hf__entry *e, hf__time now) {
@@ -182,19 +182,19 @@ static void send_export(hf__entry *e, hf__time now) {
     e->op.owner = ownership->owner;
     e->op.kind = ownership->kind;
     e->op.upgrade = false;
-    e->op.token = ownership->token;
-    e->op.lease_ms = ownership->lease_ms;
+    e->op.token = e->grant->token;
+    e->op.lease_ms = e->grant->lease_ms;
     e->op.not_after = hf__after_ms(now, e->core->config.command_timeout_ms);
     e->exporting = ownership->export_calls;
-    ownership->export_calls = NULL;
-    prepare_op(e, HF__EXPORT, ownership->acquire_id);
+    ownership->export_calls = (hf__calls){0};
+    prepare_op(e, HF__EXPORT, e->grant->acquire_id);
     e->op.exported = e->exported;
     e->core->store->table->submit(e->core->store, &e->op, now);
 }
 
 static void send_release(hf__entry *e, hf__time now) {
     e->sent_release_calls = e->release_calls;
-    e->release_calls = NULL;
+    e->release_calls = (hf__calls){0};
     e->op.kind = e->kind;
     e->op.upgrade = false;
     e->op.lease_ms = e->core->config.lease_ms;
@@ -204,15 +204,15 @@ static void send_release(hf__entry *e, hf__time now) {
     e->op.leave_queue = e->pending_release_queued || late_acquire_may_be_queued(e, now);
     /* Both flags only if a caller waits for the result. With one of them set, the next waiter sends
        its own ACQUIRE. */
-    bool retried = e->sent_release_calls && e->release_unknown;
-    bool exact = e->sent_release_calls && e->op.tombstone_until && !e->side_id;
+    bool retried = e->sent_release_calls.last && e->release_unknown;
+    bool exact = e->sent_release_calls.last && e->op.tombstone_until && !e->side_id;
     if (!retried && !exact) add_next_acquire(e, now);
     prepare_op(e, HF__RELEASE, e->pending_release);
     e->op.retried = retried;
     e->op.exact_token = exact;
     e->op.token = e->pending_release_token;
     hf__entry *next = e->side_id && !retried ? hf__sides_next_acquire(e->name_entry) : NULL;
-    if (next && now >= next->next_try_at && now < next->head->until) {
+    if (next && now >= next->next_try_at && now < next->waits.first->until) {
         e->op.next_acquire_op = hf__entry_prepare_acquire(next, NULL, now);
         next->sent_with_release = true;
     }
@@ -225,36 +225,35 @@ static void acquire_or_defer(hf__entry *e, hf__time now) {
     if (e->side_id) hf__side_set_deferred(e, defer);
     if (defer) {
         hf__entry_clear_outage(e);
-        e->known_busy = e->head->contended = true;
+        e->known_busy = e->waits.first->contended = true;
     } else {
         send_acquire(e, now);
     }
 }
 
-/* Whether a RENEW is needed before the renewal is due: to store a change, or to verify the hold. */
-static bool has_unposted_state(const hf__ownership *ownership) {
-    return ownership->verify || ownership->posted_count != ownership->count ||
-           ownership->posted_kind != ownership->kind;
+/* The store must learn something, or be asked, about a hold that is not due for renewal yet. */
+static bool has_unposted_state(const hf__entry *e) {
+    return e->grant->verify || e->grant->posted_count != e->ownership->count ||
+           e->grant->posted_kind != e->ownership->kind;
 }
 
 static bool needs_renew(const hf__entry *e, hf__time now) {
-    const hf__ownership *ownership = e->ownership;
-    if (!ownership) return false;
-    if (ownership->extend_calls || now >= ownership->renew_at) return true;
-    return has_unposted_state(ownership) && now >= e->next_try_at;
+    if (!e->ownership) return false;
+    if (e->ownership->extend_calls.last || now >= e->grant->renew_at) return true;
+    return has_unposted_state(e) && now >= e->next_try_at;
 }
 
 static void send_next_op(hf__entry *e, hf__time now) {
     if (e->release_requested && now >= e->next_try_at)
         send_release(e, now);
-    else if (e->ownership && e->ownership->export_calls)
+    else if (e->ownership && e->ownership->export_calls.last)
         send_export(e, now);
     else if (needs_renew(e, now))
         send_renew(e, now);
-    else if (e->head && now < e->head->until && !e->ownership == !e->head->upgrade &&
-             !e->release_requested) {
+    else if (e->waits.first && now < e->waits.first->until &&
+             !e->ownership == !e->waits.first->upgrade && !e->release_requested) {
         if (now >= e->next_try_at) acquire_or_defer(e, now);
-    } else if (e->pending_release && !e->ownership && !(e->side_id && e->head) &&
+    } else if (e->pending_release && !e->ownership && !(e->side_id && e->waits.first) &&
                now >= e->next_try_at)
         send_release(e, now); /* not while waits of the side entry may still use its id */
 }
@@ -266,19 +265,20 @@ static hf__time next_due(const hf__entry *e) {
     bool may_send = e->core->link && !e->busy;
     if (e->ownership) {
         due = hf__sooner(due, atomic_load(&e->ownership->deadline));
-        if (may_send) due = hf__sooner(due, e->ownership->renew_at);
-        if (may_send && has_unposted_state(e->ownership)) due = hf__sooner(due, e->next_try_at);
-        if (may_send && e->head && e->head->upgrade) due = hf__sooner(due, e->next_try_at);
+        if (may_send) due = hf__sooner(due, e->grant->renew_at);
+        if (may_send && has_unposted_state(e)) due = hf__sooner(due, e->next_try_at);
+        if (may_send && e->waits.first && e->waits.first->upgrade)
+            due = hf__sooner(due, e->next_try_at);
     } else if (may_send && !e->deferred &&
-               ((e->head && e->next_try_at < e->head->until) || e->pending_release)) {
+               ((e->waits.first && e->next_try_at < e->waits.first->until) || e->pending_release)) {
         due = hf__sooner(due, e->next_try_at);
     }
     return hf__sooner(due, pending_release_expires_at(e));
 }
 
 bool hf__entry_idle(const hf__entry *e) {
-    return !e->busy && !e->head && !e->ownership && !e->pending_release && !e->release_calls &&
-           (e->name_entry || !e->sides);
+    return !e->busy && !e->waits.first && !e->ownership && !e->pending_release &&
+           !e->release_calls.last && (e->name_entry || !e->sides.first);
 }
 
 bool hf__entry_reserve_export(hf__entry *e) {
@@ -290,6 +290,7 @@ void hf__entry_free(hf__entry *e) {
     free(e->outage_detail);
     free(e->next_acquire);
     free(e->exported);
+    free(e->grant);
     free(e);
 }
 
@@ -317,13 +318,14 @@ static void fail_disconnected(hf__entry *e, hf__time now) {
     if (!e->ownership) return;
     hf__calls_finish(e->core, &e->ownership->extend_calls, HF_UNREACHABLE,
                      e->core->store->down_detail);
-    if (!e->ownership->export_unknown)
+    if (!e->grant->export_unknown)
         hf__calls_finish(e->core, &e->ownership->export_calls, HF_UNREACHABLE,
                          e->core->store->down_detail);
 }
 
 bool hf__entry_admit(hf__entry *e, hf__time now) {
-    if (!e->core->link || e->busy || now < e->next_try_at || now >= e->head->until) return false;
+    if (!e->core->link || e->busy || now < e->next_try_at || now >= e->waits.first->until)
+        return false;
     send_acquire(e, now);
     hf__heap_set(&e->core->timers, &e->timer, next_due(e));
     return true;

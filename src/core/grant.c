@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/probe.h"
-#include "core/entry.h"
+#include "core/core_internal.h"
 #include "core/histogram.h"
 #include "core/lease.h"
 
@@ -16,10 +16,9 @@
 /* ---- Grants ---- */
 
 void hf__ownership_join(hf__ownership *ownership, hf__wait *w) {
-    w->hold->owner = w->owner;
-    hf__hold_attach(w->hold, ownership);
-    hf__ownership_unref(w->ownership);
-    w->ownership = NULL;
+    w->handle->owner = w->owner;
+    hf__handle_attach(w->handle, ownership);
+    hf__wait_discard(w);
     ownership->entry->core->stats.reentered++;
 }
 
@@ -33,8 +32,8 @@ static void count_wait(hf__core *core, const hf__wait *w, hf__time now) {
    ownership of a thread, the queue is not searched, because it may be long. */
 static void join_others(hf__entry *e, hf__time now) {
     if (e->ownership->kind != HF_READ && !e->ownership->owner.logical) return;
-    for (hf__wait *w = e->head, *next; w; w = next) {
-        next = w->next;
+    for (hf__wait *w = e->waits.first, *next; w; w = next) {
+        next = w->link.next;
         hf__ownership *ownership = e->ownership;
         if (ownership->kind != HF_READ && !hf__owner_same(w->owner, ownership->owner)) continue;
         if ((w->flags | ownership->flags) & HF_NOT_REENTRANT)
@@ -67,7 +66,8 @@ hf__time hf__core_renew_at(hf__core *core, hf__time sent_at, int64_t lease_ms) {
 }
 
 /* If there are waiters, readers that come later must not overtake them. */
-hf__time hf__ownership_joinable_until(const hf__entry *e, const hf__ownership *ownership) {
+static hf__time joinable_until(const hf__entry *e) {
+    const hf__ownership *ownership = e->ownership;
     bool plain = ownership->kind == HF_READ && !ownership->unshared &&
                  ownership->max_hold_until == HF__NEVER &&
                  !(ownership->flags & (HF_NO_RENEW | HF_NOT_REENTRANT));
@@ -75,41 +75,54 @@ hf__time hf__ownership_joinable_until(const hf__entry *e, const hf__ownership *o
     return hf__after_ms(e->op.sent_at, JOIN_MS);
 }
 
-static void fill_ownership(hf__ownership *ownership, const hf__wait *w, const hf__entry *e,
-                           hf__time now) {
+void hf__grant_set_joinable(hf__entry *e) {
+    e->grant->joinable_until = joinable_until(e);
+}
+
+static void begin_grant(hf__entry *e, hf__wait *w, hf__time now) {
     const hf__op *op = &e->op;
-    ownership->token = op->token;
-    ownership->acquire_id = op->acquire_id;
+    hf__grant *grant = e->grant = w->grant;
+    w->grant = NULL;
+    *grant = (hf__grant){.acquire_id = op->acquire_id,
+                         .token = op->token,
+                         .lease_ms = w->lease_ms,
+                         .deadline = hf__lease_deadline(op->sent_at, op->lease_ms),
+                         .lapses_at = hf__lease_lapse(now, op->lease_ms),
+                         .renew_at = HF__NEVER,
+                         .posted_kind = (uint8_t)w->kind,
+                         .posted_count = 1};
+    /* a duplicate of this ACQUIRE may arrive late, and restart its lease */
+    if (e->late_acquire_until)
+        hf__grant_extend_lapse(grant, grant->lease_ms, e->late_acquire_until);
+    if (!(w->flags & HF_NO_RENEW))
+        grant->renew_at = hf__core_renew_at(e->core, op->sent_at, op->lease_ms);
+}
+
+/* The entry has a grant. */
+static void begin_ownership(hf__entry *e, hf__wait *w, hf__time now) {
+    hf__ownership *ownership = e->ownership = w->ownership; /* and its reference */
+    w->ownership = NULL;
+    ownership->entry = e;
+    ownership->acquire_id = e->grant->acquire_id;
+    ownership->token = e->grant->token;
     ownership->owner = w->owner;
-    ownership->lease_ms = w->lease_ms;
     ownership->flags = w->flags;
     ownership->unshared = w->unshared;
-    ownership->kind = ownership->posted_kind = (uint8_t)w->kind;
+    ownership->kind = (uint8_t)w->kind;
     ownership->first_kind = ownership->kind == HF_WRITE ? HF_READ : ownership->kind;
-    ownership->posted_count = 1;
-    ownership->renew_at =
-        w->flags & HF_NO_RENEW ? HF__NEVER : hf__core_renew_at(e->core, op->sent_at, op->lease_ms);
-    ownership->max_hold_until = max_hold_until(w, op);
-    ownership->joinable_until = hf__ownership_joinable_until(e, ownership);
+    ownership->max_hold_until = max_hold_until(w, &e->op);
     ownership->granted_at = now;
-    ownership->lapses_at = hf__lease_lapse(now, op->lease_ms);
-    atomic_store(&ownership->deadline, deadline_of(w, op));
+    hf__ownership_set_deadline(ownership);
     atomic_store_explicit(&ownership->state, HF__HELD, memory_order_release);
+    w->handle->owner = w->owner;
+    hf__handle_attach(w->handle, ownership);
 }
 
 static void grant_wait(hf__entry *e, hf__wait *w, hf__time now) {
     hf__core *core = e->core;
-    hf__ownership *ownership = w->ownership;
-    fill_ownership(ownership, w, e, now);
-    /* a duplicate of this ACQUIRE may arrive late, and restart its lease */
-    if (e->late_acquire_until)
-        ownership->lapses_at = hf__later(
-            ownership->lapses_at, hf__lease_lapse(e->late_acquire_until, ownership->lease_ms));
-    ownership->entry = e;
-    e->ownership = ownership; /* the wait's reference becomes the entry's */
-    w->ownership = NULL;
-    w->hold->owner = w->owner;
-    hf__hold_attach(w->hold, ownership);
+    begin_grant(e, w, now);
+    begin_ownership(e, w, now);
+    hf__grant_set_joinable(e);
     core->stats.acquired++;
     core->stats.held++;
     count_wait(core, w, now);
@@ -119,7 +132,7 @@ static void grant_wait(hf__entry *e, hf__wait *w, hf__time now) {
     e->known_busy = true;               /* for the waits behind it */
     hf__wait_finish(w, HF_OK, NULL);
     join_others(e, now);
-    hf__sides_granted(ownership);
+    hf__sides_granted(e->ownership);
 }
 
 void hf__entry_acquired(hf__entry *e, hf__wait *w, hf__time now) {
@@ -141,9 +154,18 @@ void hf__entry_acquired(hf__entry *e, hf__wait *w, hf__time now) {
                                  "grant is undone; use a lease much longer than the round trip"));
 }
 
+void hf__grant_confirm(hf__entry *e, hf__time deadline) {
+    e->grant->deadline = hf__later(e->grant->deadline, deadline);
+    hf__ownership_set_deadline(e->ownership);
+}
+
 /* The operation was sent, so it may have been executed as late as `now`. */
-void hf__ownership_extend_lapse(hf__ownership *ownership, int64_t lease_ms, hf__time now) {
-    ownership->lapses_at = hf__later(ownership->lapses_at, hf__lease_lapse(now, lease_ms));
+void hf__grant_extend_lapse(hf__grant *grant, int64_t lease_ms, hf__time now) {
+    grant->lapses_at = hf__later(grant->lapses_at, hf__lease_lapse(now, lease_ms));
+}
+
+void hf__grant_give_back(hf__entry *e) {
+    hf__entry_add_pending_release(e, e->grant->acquire_id, e->grant->lapses_at);
 }
 
 /* A read hold is now a write hold. */
@@ -151,17 +173,16 @@ void hf__entry_upgraded(hf__entry *e, hf__wait *w, hf__time now) {
     hf__ownership *ownership = e->ownership;
     const hf__op *op = &e->op;
     if (op->token > e->core->highest_token) e->core->highest_token = op->token;
-    hf__ownership_extend_lapse(ownership, op->lease_ms, now);
+    hf__grant_extend_lapse(e->grant, op->lease_ms, now);
     if (!w) { /* the wait was given up */
         hf__entry_cancel_upgrade(e);
         return;
     }
-    hf__time deadline =
-        hf__sooner(hf__lease_deadline(op->sent_at, op->lease_ms), ownership->max_hold_until);
-    atomic_store(&ownership->deadline, hf__later(deadline, atomic_load(&ownership->deadline)));
+    hf__grant_confirm(e, hf__lease_deadline(op->sent_at, op->lease_ms));
+    e->grant->token = op->token;
     atomic_store(&ownership->token, op->token);
     if (ownership->kind != HF_WRITE) ownership->first_kind = ownership->kind;
-    ownership->kind = ownership->posted_kind = HF_WRITE;
+    ownership->kind = e->grant->posted_kind = HF_WRITE;
     hf__wait_finish(w, HF_OK, NULL);
 }
 

@@ -5,23 +5,24 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "core/core_internal.h"
 
 /* ---- Parts ---- */
 
 static bool is_part_held(const hf__multi_part *p, hf__time now) {
     const hf__wait *w = &p->wait;
     return p->requested && w->call.done && w->call.result == HF_OK &&
-           hf__ownership_valid(w->hold->ownership, now);
+           hf__ownership_valid(w->handle->ownership, now);
 }
 
 /* Release the part, and reset its handle for another try. */
 static void release_part(hf__multi_part *p, hf__core *core, hf__time now) {
-    hf_hold *hold = p->wait.hold;
+    hf__handle *handle = p->wait.handle;
     if (p->requested && p->wait.call.done && p->wait.call.result == HF_OK) {
-        hf__core_release(core, hold, NULL, now);
-        hf__ownership_unref(hold->ownership);
-        hold->ownership = NULL;
-        atomic_store(&hold->released, false);
+        hf__core_release(core, handle, NULL, now);
+        hf__ownership_unref(handle->ownership);
+        handle->ownership = NULL;
+        atomic_store(&handle->released, false);
     }
     p->requested = false;
 }
@@ -35,7 +36,7 @@ static void free_detail(hf__wait *w) {
 static bool prepare_part(hf__multi_acquire *m, hf__multi_part *p, bool once, hf__time now) {
     hf__wait *w = &p->wait;
     free_detail(w);
-    if (!w->ownership) w->ownership = hf__ownership_new();
+    bool prepared = hf__wait_prepare(w);
     *w = (hf__wait){.call.multi = &m->multi,
                     .owner = w->owner,
                     .lease_ms = w->lease_ms,
@@ -47,11 +48,12 @@ static bool prepare_part(hf__multi_acquire *m, hf__multi_part *p, bool once, hf_
                     .try_once = once,
                     .started_at = now,
                     .until = once ? HF__NEVER : m->until,
+                    .grant = w->grant,
                     .ownership = w->ownership,
-                    .hold = w->hold};
+                    .handle = w->handle};
     p->requested = true;
     m->multi.pending++;
-    return w->ownership != NULL;
+    return prepared;
 }
 
 /* ---- Finishing ---- */
@@ -71,12 +73,11 @@ static void bound_ownership(const hf__multi_acquire *m, hf__ownership *ownership
     if (ownership->count > 1) return;
     if (m->max_hold_ms) {
         ownership->max_hold_until = hf__after_ms(now, m->max_hold_ms);
-        atomic_store(&ownership->deadline,
-                     hf__sooner(atomic_load(&ownership->deadline), ownership->max_hold_until));
+        hf__ownership_set_deadline(ownership);
     }
     if (m->no_renew) {
         ownership->flags |= HF_NO_RENEW;
-        ownership->renew_at = HF__NEVER;
+        ownership->entry->grant->renew_at = HF__NEVER;
     }
     hf__entry_step(ownership->entry, now);
 }
@@ -89,8 +90,7 @@ static void restart_leases(hf__multi_acquire *m, hf__time now) {
     for (unsigned i = 0; i < m->count; i++) {
         hf__multi_part *p = &m->parts[i];
         p->extend_call = (hf__call){.multi = &m->multi};
-        hf__core_extend(m->multi.core, p->wait.hold->ownership, p->wait.lease_ms, &p->extend_call,
-                        now);
+        hf__core_extend(m->multi.core, p->wait.handle, p->wait.lease_ms, &p->extend_call, now);
     }
 }
 
@@ -98,7 +98,7 @@ static void stop_extending(hf__multi_acquire *m) {
     for (unsigned i = 0; i < m->count; i++) {
         hf__multi_part *p = &m->parts[i];
         if (p->extend_call.multi && !p->extend_call.done)
-            hf__core_extend_unwait(m->multi.core, p->wait.hold->ownership, &p->extend_call);
+            hf__core_extend_unwait(m->multi.core, p->wait.handle, &p->extend_call);
     }
 }
 
@@ -111,7 +111,7 @@ static void free_extends(hf__multi_acquire *m) {
 
 static void finish_multi(hf__multi_acquire *m, hf__time now) {
     for (unsigned i = 0; i < m->count; i++)
-        bound_ownership(m, m->parts[i].wait.hold->ownership, now);
+        bound_ownership(m, m->parts[i].wait.handle->ownership, now);
     hf__call_finish(m->multi.core, &m->call, HF_OK, NULL);
 }
 
@@ -278,21 +278,22 @@ static void finish_release(hf__multi_release *release) {
     hf__call_finish(release->multi.core, release->call, worst, detail);
 }
 
-void hf__core_release_all(hf__core *core, hf_hold *const *holds, unsigned count,
+void hf__core_release_all(hf__core *core, hf__handle *const *handles, unsigned count,
                           hf__multi_release *release, hf__call *call, hf__time now) {
     release->multi = (hf__multi){.core = core, .pending = count};
     release->call = call;
     release->count = count;
     for (unsigned i = 0; i < count; i++) {
         release->calls[i] = (hf__call){.multi = &release->multi};
-        hf__core_release(core, holds[i], call ? &release->calls[i] : NULL, now);
+        hf__core_release(core, handles[i], call ? &release->calls[i] : NULL, now);
     }
 }
 
-void hf__core_release_all_unwait(hf__multi_release *release, hf_hold *const *holds, hf__time now) {
+void hf__core_release_all_unwait(hf__multi_release *release, hf__handle *const *handles,
+                                 hf__time now) {
     for (unsigned i = 0; i < release->count; i++)
         if (!release->calls[i].done)
-            hf__core_release_unwait(release->multi.core, holds[i], &release->calls[i]);
+            hf__core_release_unwait(release->multi.core, handles[i], &release->calls[i]);
     hf__core_advance_multi(release->multi.core, now);
 }
 
@@ -300,14 +301,13 @@ void hf__core_release_all_unwait(hf__multi_release *release, hf_hold *const *hol
 
 void hf__multi_part_done(hf__multi *m) {
     if (--m->pending) return;
-    m->next = m->core->multi_ready;
-    m->core->multi_ready = m;
+    hf__list_prepend(&m->core->multi_ready, m, link);
 }
 
 bool hf__core_advance_multi(hf__core *core, hf__time now) {
-    bool some = core->multi_ready != NULL;
-    for (hf__multi *m; (m = core->multi_ready);) {
-        core->multi_ready = m->next;
+    bool some = core->multi_ready.first;
+    for (hf__multi *m; (m = core->multi_ready.first);) {
+        hf__list_remove(&core->multi_ready, m, link);
         if (m->is_acquire)
             advance_acquire((hf__multi_acquire *)m, now);
         else

@@ -15,14 +15,14 @@
 
 /* Several calls that are awaited as one. */
 typedef struct hf__multi {
-    struct hf__multi *next; /* in core->multi_ready */
+    HF__LINK(struct hf__multi) link; /* in core->multi_ready */
     hf__core *core;
     unsigned pending;
     bool is_acquire; /* an hf__multi_acquire; else an hf__multi_release */
 } hf__multi;
 
 /* One of the names. The caller fills in `name` and `length`, and in `wait` the owner, lease, kind,
-   permits, capacity and flags, and `ownership` and `hold` as for any acquire. */
+   permits, capacity and flags, and `handle`; it prepares the wait as for any acquire. */
 typedef struct hf__multi_part {
     hf__wait wait;
     const char *name;
@@ -46,9 +46,8 @@ typedef struct hf__multi_acquire {
     hf__multi_part parts[];
 } hf__multi_acquire;
 
-/* Begin. The call may be finished on return. On HF_OK every part's hold is the user's. Otherwise
-   nothing is held, and `ownership` and `hold` of each part still belong to the caller, which frees
-   them. */
+/* Begin. The call may be finished on return. On HF_OK every part's handle is on an ownership.
+   Otherwise nothing is held, and the caller discards the wait of each part. */
 void hf__core_acquire_all(hf__multi_acquire *multi, hf__time now);
 
 /* The call has timed out or is cancelled. */
@@ -64,8 +63,9 @@ typedef struct hf__multi_release {
 
 /* Release `count` handles; `release` must have space for as many calls. `call` is as in
    hf__core_release. */
-void hf__core_release_all(hf__core *core, hf_hold *const *holds, unsigned count,
+void hf__core_release_all(hf__core *core, hf__handle *const *handles, unsigned count,
                           hf__multi_release *release, hf__call *call, hf__time now);
-void hf__core_release_all_unwait(hf__multi_release *release, hf_hold *const *holds, hf__time now);
+void hf__core_release_all_unwait(hf__multi_release *release, hf__handle *const *handles,
+                                 hf__time now);
 
 #endif

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "core/core.h"
+#include "core/core_internal.h"
 
 static bool is_plain_read(const hf__wait *w) {
     return w->kind == HF_READ && !w->unshared && !w->max_hold_ms &&
@@ -25,15 +25,15 @@ static bool is_plain_read(const hf__wait *w) {
 
 static bool has_handle(const hf__ownership *ownership, hf__owner owner) {
     if (ownership->kind != HF_READ) return hf__owner_same(ownership->owner, owner);
-    for (const hf_hold *hold = ownership->handles; hold; hold = hold->next)
-        if (hf__owner_same(hold->owner, owner)) return true;
+    for (const hf__handle *h = ownership->handles.first; h; h = h->link.next)
+        if (hf__owner_same(h->owner, owner)) return true;
     return false;
 }
 
 hf__ownership *hf__sides_find_held(hf__entry *name_entry, hf__owner owner) {
     if (name_entry->ownership && has_handle(name_entry->ownership, owner))
         return name_entry->ownership;
-    for (hf__entry *e = name_entry->sides; e; e = e->next_side)
+    for (hf__entry *e = name_entry->sides.first; e; e = e->side.next)
         if (e->ownership && has_handle(e->ownership, owner)) return e->ownership;
     return NULL;
 }
@@ -56,8 +56,8 @@ char *hf__kind_deadlock_line(uint32_t held, uint32_t wanted) {
 }
 
 static void join_waits_of_owner(hf__entry *e, hf__ownership *ownership) {
-    for (hf__wait *w = e->head, *next; w; w = next) {
-        next = w->next;
+    for (hf__wait *w = e->waits.first, *next; w; w = next) {
+        next = w->link.next;
         bool both_permits = ownership->kind == HF_PERMITS && w->kind == HF_PERMITS;
         if (w->upgrade || both_permits || !hf__owner_same(w->owner, ownership->owner)) continue;
         bool covered = hf__kind_covers(ownership->kind, w->kind) &&
@@ -74,9 +74,9 @@ static void join_waits_of_owner(hf__entry *e, hf__ownership *ownership) {
 
 void hf__sides_granted(hf__ownership *ownership) {
     hf__entry *e = ownership->entry, *name_entry = e->name_entry ? e->name_entry : e;
-    if (!name_entry->sides) return;
+    if (!name_entry->sides.first) return;
     if (name_entry != e) join_waits_of_owner(name_entry, ownership);
-    for (hf__entry *side = name_entry->sides; side; side = side->next_side)
+    for (hf__entry *side = name_entry->sides.first; side; side = side->side.next)
         if (side != e) join_waits_of_owner(side, ownership);
 }
 
@@ -97,38 +97,27 @@ static hf__entry *side_new(hf__entry *name_entry, uint32_t kind) {
     e->name_length = length;
     e->core = name_entry->core;
     e->name_entry = name_entry;
-    e->prev_side = name_entry->last_side;
-    if (e->prev_side)
-        e->prev_side->next_side = e;
-    else
-        name_entry->sides = e;
-    name_entry->last_side = e;
+    hf__list_append(&name_entry->sides, e, side);
     hf__map_add(&e->core->entries, &e->mapped);
     return e;
 }
 
 void hf__side_unlink(hf__entry *e) {
     hf__side_set_deferred(e, false);
-    if (e->prev_side)
-        e->prev_side->next_side = e->next_side;
-    else
-        e->name_entry->sides = e->next_side;
-    if (e->next_side)
-        e->next_side->prev_side = e->prev_side;
-    else
-        e->name_entry->last_side = e->prev_side;
+    hf__list_remove(&e->name_entry->sides, e, side);
 }
 
 static bool can_join(const hf__entry *e, const hf__wait *w, hf__time now) {
     const hf__ownership *ownership = e->ownership;
     return ownership && !e->closed_to_joins && ownership->kind == HF_READ &&
-           now < ownership->joinable_until && ownership->lease_ms == w->lease_ms &&
+           now < e->grant->joinable_until && e->grant->lease_ms == w->lease_ms &&
            ownership->count < HF_COUNT_MAX && hf__ownership_valid(ownership, now);
 }
 
 static bool can_wait_with(const hf__entry *e, const hf__wait *w) {
-    return !e->ownership && !e->closed_to_joins && e->head && is_plain_read(e->head) &&
-           !e->head->try_once && !w->try_once && e->head->lease_ms == w->lease_ms;
+    return !e->ownership && !e->closed_to_joins && e->waits.first &&
+           is_plain_read(e->waits.first) && !e->waits.first->try_once && !w->try_once &&
+           e->waits.first->lease_ms == w->lease_ms;
 }
 
 hf__entry *hf__side_for(hf__entry *name_entry, const hf__wait *w, hf__time now,
@@ -138,7 +127,7 @@ hf__entry *hf__side_for(hf__entry *name_entry, const hf__wait *w, hf__time now,
         if (w->kind != HF_READ) hf__sides_close(name_entry);
         return side_new(name_entry, w->kind);
     }
-    for (hf__entry *e = name_entry->sides; e; e = e->next_side) {
+    for (hf__entry *e = name_entry->sides.first; e; e = e->side.next) {
         if (can_join(e, w, now)) *ownership = e->ownership;
         if (*ownership || can_wait_with(e, w)) return e;
     }
@@ -146,16 +135,17 @@ hf__entry *hf__side_for(hf__entry *name_entry, const hf__wait *w, hf__time now,
 }
 
 void hf__sides_close(hf__entry *name_entry) {
-    for (hf__entry *e = name_entry->sides; e; e = e->next_side) {
+    for (hf__entry *e = name_entry->sides.first; e; e = e->side.next) {
         e->closed_to_joins = true;
-        if (e->ownership) e->ownership->joinable_until = 0;
+        if (e->grant) e->grant->joinable_until = 0;
     }
 }
 
 bool hf__sides_closed(const hf__entry *e) {
     if (!e->name_entry) return false;
-    if (e->name_entry->head) return true;
-    for (const hf__entry *other = e->name_entry->sides; other; other = other->next_side)
-        if (other != e && other->head && !other->ownership && other->kind != HF_READ) return true;
+    if (e->name_entry->waits.first) return true;
+    for (const hf__entry *other = e->name_entry->sides.first; other; other = other->side.next)
+        if (other != e && other->waits.first && !other->ownership && other->kind != HF_READ)
+            return true;
     return false;
 }

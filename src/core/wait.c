@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "core/entry.h"
+#include "core/core_internal.h"
 #include "core/lease.h"
 
 /* ---- Outage: a store that does not answer ---- */
@@ -79,15 +79,7 @@ void hf__wait_set_queued(hf__wait *w, hf__time until) {
 
 static void unlink_wait(hf__wait *w) {
     hf__entry *e = w->entry;
-    if (w->prev)
-        w->prev->next = w->next;
-    else
-        e->head = w->next;
-    if (w->next)
-        w->next->prev = w->prev;
-    else
-        e->tail = w->prev;
-    w->next = w->prev = NULL;
+    hf__list_remove(&e->waits, w, link);
     e->core->stats.waiting--;
 }
 
@@ -98,7 +90,7 @@ void hf__entry_dequeue(hf__wait *w, hf__time now) {
 
 /* The next RENEW is sent at once, and tells the store which kind is held. */
 void hf__entry_cancel_upgrade(hf__entry *e) {
-    if (e->ownership) e->ownership->verify = true;
+    if (e->grant) e->grant->verify = true;
     e->next_try_at = 0;
 }
 
@@ -113,8 +105,8 @@ static hf__time upgrade_queued_until(const hf__entry *e, const hf__wait *w) {
 static void undo_upgrade(hf__entry *e, const hf__wait *w) {
     hf__time until = upgrade_queued_until(e, w);
     hf__entry_cancel_upgrade(e);
-    if (e->ownership)
-        e->ownership->upgrade_queued_until = hf__later(e->ownership->upgrade_queued_until, until);
+    if (e->grant)
+        e->grant->upgrade_queued_until = hf__later(e->grant->upgrade_queued_until, until);
     else
         hf__entry_add_pending_leave(e, w->acquire_id, until);
 }
@@ -133,8 +125,8 @@ void hf__wait_undo(hf__wait *w) {
 }
 
 void hf__entry_finish_upgrades(hf__entry *e, hf_result result, const char *detail) {
-    for (hf__wait *w = e->head, *next; w; w = next) {
-        next = w->next;
+    for (hf__wait *w = e->waits.first, *next; w; w = next) {
+        next = w->link.next;
         if (w->upgrade) hf__wait_finish(w, result, detail ? strdup(detail) : NULL);
     }
 }
@@ -162,7 +154,7 @@ static hf_result decide_wait_result(const hf__wait *w, hf_result why, bool acqui
     if (w->outcome_unknown || (acquiring && (e->outage_since || !e->known_busy)))
         return HF_UNKNOWN_OUTCOME;
     bool others = e->known_busy || e->ownership || e->deferred ||
-                  e->head != w || /* held it, or came before */
+                  e->waits.first != w || /* held it, or came before */
                   (e->busy && e->acquirer != w);
     if (!e->outage_since && (others || w->answered_late)) return HF_TIMEOUT;
     /* the lock may have been handed to it meanwhile */
@@ -207,13 +199,13 @@ void hf__wait_give_up(hf__wait *w, hf_result why, hf__time now) {
 /* A wait ends when the store has been silent for too long since the wait began. Waits behind a hold
    of this client do not depend on the store. */
 bool hf__entry_awaits_store(const hf__entry *e) {
-    return e->head && (!e->ownership || e->head->upgrade);
+    return e->waits.first && (!e->ownership || e->waits.first->upgrade);
 }
 
 void hf__entry_fail_outage_waits(hf__entry *e, hf__time now) {
     if (!e->outage_since || !hf__entry_awaits_store(e)) return;
-    for (hf__wait *w = e->head, *next; w; w = next) {
-        next = w->next;
+    for (hf__wait *w = e->waits.first, *next; w; w = next) {
+        next = w->link.next;
         /* try_once waits for an answer in flight, but not for a store that cannot be reached. */
         bool at_once = w->try_once && !w->outcome_unknown && !(e->busy && e->acquirer == w);
         hf__time patience = at_once ? 0 : e->core->config.outage_ms * HF__MS;
@@ -224,5 +216,6 @@ void hf__entry_fail_outage_waits(hf__entry *e, hf__time now) {
 
 hf__time hf__entry_outage_due(const hf__entry *e) {
     if (!e->outage_since || !hf__entry_awaits_store(e)) return HF__NEVER;
-    return hf__later(e->outage_since, e->head->started_at) + e->core->config.outage_ms * HF__MS;
+    return hf__later(e->outage_since, e->waits.first->started_at) +
+           e->core->config.outage_ms * HF__MS;
 }

@@ -135,6 +135,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/list.h"
 #include "base/rand.h"
 #include "base/text.h"
 #include "base/time.h"
@@ -309,7 +310,7 @@ typedef struct hf__next_acquire {
 /* An operation. Every name entry has one, idle or not, so it is kept small: flags are bits, fields
    of different verbs share a union, and rare fields are behind pointers. */
 typedef struct hf__op {
-    struct hf__op *next; /* internal to the store, while it has the operation */
+    struct hf__op *next; /* in an hf__ops of the store, while it has the operation */
 
     /* the request; the caller's memory, which must stay until completion */
     const char *name;
@@ -382,6 +383,19 @@ typedef struct hf__op {
     uint32_t late_count; /* internal to Redis: how often it arrived after `not_after` */
     hf_result result;
 } hf__op;
+
+/* Operations, in order. */
+typedef HF__FIFO(hf__op) hf__ops;
+
+static inline void hf__ops_push(hf__ops *ops, hf__op *op) {
+    hf__fifo_push(ops, op);
+}
+
+static inline hf__op *hf__ops_pop(hf__ops *ops) {
+    hf__op *op = hf__fifo_first(ops);
+    if (op) hf__fifo_shift(ops);
+    return op;
+}
 
 #define HF__QUEUE_ENTRY_MS 60000
 

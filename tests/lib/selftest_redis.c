@@ -2,10 +2,13 @@
 /* Tests of t_redis: the private server starts, answers, is killed, restarts and is removed. */
 #include "t.h"
 
+#include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static void test_commands(void **state) {
@@ -63,6 +66,35 @@ static void test_restart_forgets(void **state) {
     assert_int_equal(t_redis_port(r), port);
     assert_true(t_net_accepts(port));
     assert_null(t_redis_str(r, "GET key"));
+    t_redis_free(r);
+}
+
+/* A server of another test could otherwise take the port, and be found there. */
+static bool can_listen(uint16_t port) {
+    int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    bool listens = bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && !listen(fd, 1);
+    close(fd);
+    return listens;
+}
+
+static void test_a_killed_server_keeps_its_port(void **state) {
+    (void)state;
+    t_redis *r = t_redis_start(NULL);
+    t_redis_kill9(r);
+    assert_false(can_listen(t_redis_port(r)));
+    assert_false(t_net_accepts(t_redis_port(r)));
+    pid_t child = fork(); /* shares all descriptors */
+    if (!child) {
+        pause();
+        _exit(0);
+    }
+    t_redis_restart(r);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_string_equal(t_redis_str(r, "PING"), "PONG");
     t_redis_free(r);
 }
 
@@ -231,6 +263,7 @@ int main(void) {
         cmocka_unit_test(test_reached_by_port),
         cmocka_unit_test(test_several),
         cmocka_unit_test(test_restart_forgets),
+        cmocka_unit_test(test_a_killed_server_keeps_its_port),
         cmocka_unit_test(test_restart_with_aof_remembers),
         cmocka_unit_test(test_password_and_config),
         cmocka_unit_test(test_users),

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -19,6 +20,7 @@
 #define PORT_FIRST 10240
 #define PORT_LAST  32767
 #define DRAWS_MAX  1000
+#define RESERVED   64
 
 static struct sockaddr_in loopback_address(uint16_t port) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -45,7 +47,7 @@ static uint16_t draw_port(void) {
     return (uint16_t)(PORT_FIRST + random % (PORT_LAST - PORT_FIRST + 1));
 }
 
-int t_net_listen(uint16_t port) {
+static int listen_on(uint16_t port) {
     struct sockaddr_in address = loopback_address(port);
     int fd = tcp_socket(SOCK_NONBLOCK);
     set_flag(fd, SOL_SOCKET, SO_REUSEADDR);
@@ -56,10 +58,15 @@ int t_net_listen(uint16_t port) {
     return -1;
 }
 
+int t_net_listen(uint16_t port) {
+    t_net_unreserve(port);
+    return listen_on(port);
+}
+
 int t_net_listen_any(uint16_t *port) {
     for (int i = 0; i < DRAWS_MAX; i++) {
         *port = draw_port();
-        int fd = t_net_listen(*port);
+        int fd = listen_on(*port);
         if (fd >= 0) return fd;
     }
     t_fail("cannot listen on any of %d random ports", DRAWS_MAX);
@@ -75,6 +82,58 @@ uint16_t t_net_free_port(void) {
     uint16_t port;
     t_net_unlisten(t_net_listen_any(&port));
     return port;
+}
+
+/* ---- Ports of servers that are down ---- */
+
+static struct {
+    uint16_t port; /* 0: none */
+    int fd;
+} reserved[RESERVED];
+static pthread_mutex_t reserved_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void set_reuse(int fd, int on) {
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0)
+        t_fail("setsockopt: %s", strerror(errno));
+}
+
+/* Bound with SO_REUSEADDR, because connections of the server may still be closing. Without it
+   afterwards, so that no other socket can listen on the port. */
+static int bind_only(uint16_t port) {
+    struct sockaddr_in address = loopback_address(port);
+    int fd = tcp_socket(0);
+    set_reuse(fd, 1);
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) == 0) {
+        set_reuse(fd, 0);
+        return fd;
+    }
+    close(fd);
+    return -1;
+}
+
+void t_net_reserve(uint16_t port) {
+    t_net_unreserve(port);
+    pthread_mutex_lock(&reserved_mutex);
+    int i = 0;
+    while (i < RESERVED && reserved[i].port) i++;
+    int fd = i < RESERVED ? bind_only(port) : -1;
+    if (fd >= 0) {
+        reserved[i].port = port;
+        reserved[i].fd = fd;
+    }
+    pthread_mutex_unlock(&reserved_mutex);
+}
+
+/* A forked child may share the socket: it must not keep the port. */
+void t_net_unreserve(uint16_t port) {
+    pthread_mutex_lock(&reserved_mutex);
+    for (int i = 0; i < RESERVED; i++) {
+        if (!port || reserved[i].port != port) continue;
+        set_reuse(reserved[i].fd, 1);
+        close(reserved[i].fd);
+        reserved[i].port = 0;
+    }
+    pthread_mutex_unlock(&reserved_mutex);
 }
 
 static int start_connect(int fd, const struct sockaddr *address, socklen_t length) {

@@ -20,6 +20,11 @@
 /* A port on which nothing listens now. Another process may take it: be ready to draw another. */
 uint16_t t_net_free_port(void);
 
+/* Keep the port of a server that is down: connections to it are refused, and no other process can
+   listen on it. A server that is to be started there, or t_net_listen, ends that. */
+void t_net_reserve(uint16_t port);
+void t_net_unreserve(uint16_t port);
+
 /* A non-blocking listener. Returns -1 if the given port is taken; with port 0 it cannot fail. */
 int t_net_listen(uint16_t port);
 int t_net_listen_any(uint16_t *port);

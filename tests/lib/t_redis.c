@@ -246,6 +246,7 @@ static bool await_answer(t_redis *r) {
 
 static bool run_server(t_redis *r) {
     if (!r->sentinel || !r->ran) write_config(r);
+    t_net_unreserve(r->port);
     spawn_server(r);
     bool answers = await_answer(r);
     r->ran = r->ran || answers;
@@ -338,6 +339,7 @@ void t_redis_free(t_redis *redis) {
     drop_connection(redis);
     if (redis->owner == getpid()) {
         kill_and_reap(redis);
+        t_net_unreserve(redis->port);
         remove_dir(redis);
     }
     for (int i = 0; i < KEPT; i++) free(redis->kept[i]);
@@ -352,6 +354,7 @@ void t_redis_kill9(t_redis *redis) {
     pthread_mutex_lock(&redis->mutex);
     drop_connection(redis);
     kill_and_reap(redis);
+    if (!redis->unix_only) t_net_reserve(redis->port);
     pthread_mutex_unlock(&redis->mutex);
 }
 

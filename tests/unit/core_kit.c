@@ -20,21 +20,18 @@ void kit_wait_init(kit_wait *w, uint64_t owner, int64_t wait_ms, int64_t lease_m
                              .try_once = wait_ms == 0,
                              .started_at = now,
                              .until = wait_ms ? hf__after_ms(now, wait_ms) : HF__NEVER,
-                             .ownership = hf__ownership_new(),
-                             .hold = hf__hold_new(NULL, NULL)}};
-    T_CHECK(w->wait.ownership && w->wait.hold);
+                             .handle = calloc(1, sizeof(hf__handle))}};
+    T_CHECK(hf__wait_prepare(&w->wait) && w->wait.handle);
 }
 
 void kit_wait_fini(kit_wait *w) {
     if (w->outcome.times && w->outcome.result == HF_OK) return;
-    free(w->wait.hold);
-    hf__ownership_unref(w->wait.ownership);
+    free(w->wait.handle);
+    hf__wait_discard(&w->wait);
 }
 
 void kit_collect(hf__core *core, hf__time now) {
-    while (core->finished_calls) {
-        hf__call *call = core->finished_calls;
-        core->finished_calls = call->next;
+    for (hf__call *call; (call = hf__core_next_finished(core));) {
         kit_outcome *o = call->waker;
         T_CHECK(call->done);
         T_CHECK(o->times == 0);
@@ -49,15 +46,13 @@ void kit_collect(hf__core *core, hf__time now) {
 
 int kit_take_lost(hf__core *core) {
     int count = 0;
-    for (; core->lost; count++) {
-        hf__ownership *ownership = core->lost;
-        core->lost = ownership->next_lost;
+    for (hf__ownership *ownership; (ownership = hf__core_next_lost(core)); count++) {
         hf__ownership_unref(ownership);
     }
     return count;
 }
 
-void kit_hold_free(hf_hold *hold) {
+void kit_hold_free(hf__handle *hold) {
     hf__ownership_unref(hold->ownership);
     free(hold);
 }
@@ -126,7 +121,7 @@ void stage_process(core_stage *s) {
             i++;
             continue;
         }
-        if (w->outcome.result == HF_OK) w->hold = w->wait.hold;
+        if (w->outcome.result == HF_OK) w->hold = w->wait.handle;
         s->waits[i] = s->waits[--s->waiting];
     }
 }
@@ -186,7 +181,7 @@ void stage_answer_busy(core_stage *s, int64_t retry_ms) {
     stage_complete(s, HF__ACQUIRE, HF_BUSY, false);
 }
 
-hf_hold *stage_take(core_stage *s, kit_wait *w, const char *name, int64_t lease_ms) {
+hf__handle *stage_take(core_stage *s, kit_wait *w, const char *name, int64_t lease_ms) {
     stage_acquire_named(s, w, name, 1, 0, lease_ms);
     stage_pending_op(s, HF__ACQUIRE);
     stage_answer(s, HF__ACQUIRE, HF_OK);
@@ -260,13 +255,13 @@ void stage_link_up(core_stage *s) {
 
 /* ---- Calls of a holder ---- */
 
-void stage_release(core_stage *s, hf_hold *hold, kit_call *call) {
+void stage_release(core_stage *s, hf__handle *hold, kit_call *call) {
     hf__core_release(&s->core, hold, &kit_call_init(call)->call, s->now);
     stage_process(s);
 }
 
-void stage_extend(core_stage *s, hf_hold *hold, int64_t lease_ms, kit_call *call) {
-    hf__core_extend(&s->core, hold->ownership, lease_ms, &kit_call_init(call)->call, s->now);
+void stage_extend(core_stage *s, hf__handle *hold, int64_t lease_ms, kit_call *call) {
+    hf__core_extend(&s->core, hold, lease_ms, &kit_call_init(call)->call, s->now);
     stage_process(s);
 }
 

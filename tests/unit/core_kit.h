@@ -7,7 +7,7 @@
 #define HF_UNIT_CORE_KIT_H
 
 #include "base/error.h"
-#include "core/core.h"
+#include "core/core_internal.h"
 
 /* ---- Calls ---- */
 
@@ -27,7 +27,7 @@ typedef struct kit_call {
 typedef struct kit_wait {
     hf__wait wait;
     kit_outcome outcome;
-    hf_hold *hold; /* once granted */
+    hf__handle *hold; /* once granted */
 } kit_wait;
 
 kit_call *kit_call_init(kit_call *call);
@@ -42,7 +42,7 @@ void kit_collect(hf__core *core, hf__time now);
 /* Takes the losses that are to be reported; returns their number. */
 int kit_take_lost(hf__core *core);
 
-void kit_hold_free(hf_hold *hold);
+void kit_hold_free(hf__handle *hold);
 
 /* Returns the entry of a name, or NULL. */
 hf__entry *kit_entry(const hf__core *core, const char *name);
@@ -90,7 +90,7 @@ void stage_answer_maybe(core_stage *s, hf__verb verb, hf_result result);
 void stage_answer_busy(core_stage *s, int64_t retry_ms);
 
 /* Acquires and grants: it is held now, under token 7 if it is the first. */
-hf_hold *stage_take(core_stage *s, kit_wait *w, const char *name, int64_t lease_ms);
+hf__handle *stage_take(core_stage *s, kit_wait *w, const char *name, int64_t lease_ms);
 
 /* Answers operations that come up meanwhile; NULL: there must be none. */
 typedef void stage_answerer(core_stage *s);
@@ -106,8 +106,8 @@ hf__op *stage_run_to_op(core_stage *s, hf__verb verb, hf__time until);
 void stage_link_down(core_stage *s);
 void stage_link_up(core_stage *s);
 
-void stage_release(core_stage *s, hf_hold *hold, kit_call *call);
-void stage_extend(core_stage *s, hf_hold *hold, int64_t lease_ms, kit_call *call);
+void stage_release(core_stage *s, hf__handle *hold, kit_call *call);
+void stage_extend(core_stage *s, hf__handle *hold, int64_t lease_ms, kit_call *call);
 void stage_give_up(core_stage *s, kit_wait *w, hf_result why);
 
 /* Call this after any direct action on the core. */

@@ -79,7 +79,7 @@ struct client {
 };
 
 struct held_slot {
-    hf_hold *hold; /* NULL: free slot */
+    hf__handle *hold; /* NULL: free slot */
     int client, name;
     kit_call extend;
     bool extending;
@@ -319,7 +319,7 @@ static bool client_knows(const struct client *c, const char *name, uint64_t acqu
     if (e->ownership && e->ownership->acquire_id == acquire_id) return true;
     if (e->pending_release >= acquire_id || (e->busy && e->op.acquire_id >= acquire_id))
         return true;
-    for (const hf__wait *it = e->head; it; it = it->next)
+    for (const hf__wait *it = e->waits.first; it; it = it->link.next)
         if (it->acquire_id == acquire_id) return true;
     return false;
 }
@@ -359,12 +359,12 @@ static void check_world(struct world *w) {
 static void enter_hold(struct world *w, size_t i) {
     kit_wait *wait = &w->waits[i];
     struct lock *l = &w->locks[w->wait_name[i]];
-    uint64_t token = wait->wait.hold->ownership->token;
+    uint64_t token = wait->wait.handle->ownership->token;
     size_t slot = 0;
     while (slot < HOLDS && w->holds[slot].hold) slot++;
     CHECK(w, slot < HOLDS);
     w->holds[slot] = (struct held_slot){
-        .hold = wait->wait.hold, .client = w->wait_client[i], .name = w->wait_name[i]};
+        .hold = wait->wait.handle, .client = w->wait_client[i], .name = w->wait_name[i]};
     CHECK(w, token >= l->entered || was_broken(l, token)); /* equal: re-entered */
     if (token > l->entered) l->entered = token;
     w->entered++;
@@ -523,7 +523,7 @@ static void begin_extend(struct world *w) {
     struct held_slot *h = some_hold(w);
     if (!h) return;
     h->extending = true;
-    hf__core_extend(&w->clients[h->client].core, h->hold->ownership, 50 + draw_below(w, 2000),
+    hf__core_extend(&w->clients[h->client].core, h->hold, 50 + draw_below(w, 2000),
                     &kit_call_init(&h->extend)->call, w->now);
 }
 
@@ -626,7 +626,7 @@ static void check_end(struct world *w, bool closed) {
         CHECK(w, c->core.stats.held == 0);
         CHECK(w, c->core.stats.waiting == 0);
         CHECK(w, c->core.timers.root == NULL);
-        CHECK(w, !c->core.lost && !c->core.finished_calls);
+        CHECK(w, !c->core.lost.last && !c->core.finished_calls.last);
         hf__core_fini(&c->core);
     }
     for (size_t i = 0; i < WAITS; i++) CHECK(w, !w->wait_used[i]);

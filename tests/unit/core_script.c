@@ -9,11 +9,11 @@
 
 #define MS HF__MS
 
-static hf__time deadline_of(const hf_hold *hold) {
+static hf__time deadline_of(const hf__handle *hold) {
     return atomic_load(&hold->ownership->deadline);
 }
 
-static bool is_held(const core_stage *s, const hf_hold *hold) {
+static bool is_held(const core_stage *s, const hf__handle *hold) {
     return hf__ownership_valid(hold->ownership, s->now);
 }
 
@@ -233,7 +233,7 @@ static void test_F40_an_acquire_of_unknown_outcome_is_released(void **state) {
 static void test_renewed_at_a_third(void **state) {
     core_stage *s = *state;
     kit_wait w;
-    hf_hold *hold = stage_take(s, &w, "name", 3000);
+    hf__handle *hold = stage_take(s, &w, "name", 3000);
     hf__time asked = s->now;
     for (int i = 0; i < 50; i++) {
         hf__op *op = stage_run_to_op(s, HF__RENEW, asked + HF__SEC);
@@ -254,7 +254,7 @@ static void test_renewal_is_retried_until_the_deadline(void **state) {
     core_stage *s = *state;
     kit_wait w;
     hf__time until = hf__lease_deadline(s->now, 3000);
-    hf_hold *hold = stage_take(s, &w, "name", 3000);
+    hf__handle *hold = stage_take(s, &w, "name", 3000);
     stage_run_to_op(s, HF__RENEW, until);
     hf__time last = s->now, gap = 0, longest = 0;
     int tries = 1;
@@ -283,7 +283,7 @@ static void test_an_unanswered_renewal_ends_at_the_deadline(void **state) {
     core_stage *s = *state;
     kit_wait w;
     hf__time until = hf__lease_deadline(s->now, 3000);
-    hf_hold *hold = stage_take(s, &w, "name", 3000);
+    hf__handle *hold = stage_take(s, &w, "name", 3000);
     stage_run(s, s->now + 10 * HF__SEC, NULL);
     assert_int_equal(s->lost, 1);
     assert_int_equal(s->lost_at, until);
@@ -296,7 +296,7 @@ static void test_an_unanswered_renewal_ends_at_the_deadline(void **state) {
 static void test_a_hold_unknown_to_the_store_is_lost(void **state) {
     core_stage *s = *state;
     kit_wait w;
-    hf_hold *hold = stage_take(s, &w, "name", 3000);
+    hf__handle *hold = stage_take(s, &w, "name", 3000);
     stage_run_to_op(s, HF__RENEW, s->now + HF__SEC);
     stage_answer(s, HF__RENEW, HF_LOST);
     assert_int_equal(s->lost, 1);
@@ -355,7 +355,7 @@ static void assert_within(const core_stage *s, hf__time end) {
     assert_true(s->pending[0]->lease_ms * MS <= left + left / 40 + 7 * MS);
 }
 
-static hf_hold *take_bounded(core_stage *s, kit_wait *w, int64_t lease_ms, int64_t max_hold_ms) {
+static hf__handle *take_bounded(core_stage *s, kit_wait *w, int64_t lease_ms, int64_t max_hold_ms) {
     kit_wait_init(w, 1, 0, lease_ms, s->now);
     w->wait.max_hold_ms = max_hold_ms;
     stage_begin(s, w, "name");
@@ -368,7 +368,7 @@ static hf_hold *take_bounded(core_stage *s, kit_wait *w, int64_t lease_ms, int64
 static void assert_ends_with_max_hold(core_stage *s, int64_t lease_ms, int64_t max_hold_ms) {
     kit_wait w;
     hf__time began = s->now, end = began + max_hold_ms * MS;
-    hf_hold *hold = take_bounded(s, &w, lease_ms, max_hold_ms);
+    hf__handle *hold = take_bounded(s, &w, lease_ms, max_hold_ms);
     while (!s->lost) {
         if (s->count && s->pending[0]->verb == HF__RENEW) assert_within(s, end);
         confirm_all(s);
@@ -407,7 +407,7 @@ static void test_extend_lengthens_and_never_shortens(void **state) {
     core_stage *s = *state;
     kit_wait w;
     kit_call call;
-    hf_hold *hold = stage_take(s, &w, "name", 3000);
+    hf__handle *hold = stage_take(s, &w, "name", 3000);
     s->now += 100 * MS;
     stage_extend(s, hold, 20000, &call);
     ASSERT_WAITS(call.outcome);
@@ -434,7 +434,7 @@ static void test_extends_are_merged(void **state) {
     core_stage *s = *state;
     kit_wait w;
     kit_call call[4];
-    hf_hold *hold = stage_take(s, &w, "name", 3000);
+    hf__handle *hold = stage_take(s, &w, "name", 3000);
     stage_extend(s, hold, 4000, &call[0]);
     for (size_t i = 1; i < 4; i++) stage_extend(s, hold, 5000 + 1000 * (int64_t)(i % 2), &call[i]);
     assert_int_equal(stage_pending_op(s, HF__RENEW)->lease_ms, 4000);
@@ -462,7 +462,7 @@ static void test_extend_reports_why_it_failed(void **state) {
                 {HF_LOST, false, HF_LOST}};
     core_stage *s = *state;
     kit_wait w;
-    hf_hold *hold = stage_take(s, &w, "name", 30000);
+    hf__handle *hold = stage_take(s, &w, "name", 30000);
     hf__time before = deadline_of(hold);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kit_call call;
@@ -486,7 +486,7 @@ static void test_extend_does_not_wait_for_a_store_that_is_away(void **state) {
     core_stage *s = *state;
     kit_wait w;
     kit_call carried, waiting, later;
-    hf_hold *hold = stage_take(s, &w, "name", 30000);
+    hf__handle *hold = stage_take(s, &w, "name", 30000);
     stage_extend(s, hold, 40000, &carried);
     stage_extend(s, hold, 50000, &waiting); /* behind the first, which is in flight */
     stage_link_down(s);
@@ -501,7 +501,7 @@ static void test_extend_of_a_hold_that_ends_meanwhile(void **state) {
     core_stage *s = *state;
     kit_wait w;
     kit_call extend, queued, release;
-    hf_hold *hold = stage_take(s, &w, "name", 3000);
+    hf__handle *hold = stage_take(s, &w, "name", 3000);
     stage_extend(s, hold, 4000, &extend);
     stage_extend(s, hold, 5000, &queued);
     stage_release(s, hold, &release);
@@ -520,7 +520,7 @@ static void test_reentry_is_local_and_posted(void **state) {
     core_stage *s = *state;
     kit_wait a, b, other;
     kit_call call;
-    hf_hold *first = stage_take(s, &a, "name", 3000);
+    hf__handle *first = stage_take(s, &a, "name", 3000);
     stage_acquire(s, &b, 1, 0, 3000);
     ASSERT_FINISHED(b.outcome, HF_OK);
     assert_ptr_equal(b.hold->ownership, first->ownership);
@@ -582,7 +582,7 @@ static void test_waits_of_one_owner_are_granted_together(void **state) {
 static void release_twice(core_stage *s, hf_result answer, hf_result expected) {
     kit_wait w;
     kit_call call;
-    hf_hold *hold = stage_take(s, &w, "name", 30000);
+    hf__handle *hold = stage_take(s, &w, "name", 30000);
     stage_release(s, hold, &call);
     assert_false(stage_pending_op(s, HF__RELEASE)->retried);
     stage_link_down(s);
@@ -634,7 +634,7 @@ static void test_a_release_that_finds_nothing_returns_lost(void **state) {
     core_stage *s = *state;
     kit_wait w;
     kit_call call;
-    hf_hold *hold = stage_take(s, &w, "name", 30000);
+    hf__handle *hold = stage_take(s, &w, "name", 30000);
     stage_release(s, hold, &call);
     stage_answer(s, HF__RELEASE, HF_LOST);
     ASSERT_FINISHED(call.outcome, HF_LOST);
@@ -647,7 +647,7 @@ static void test_a_release_is_retried_until_the_lease_ends(void **state) {
     core_stage *s = *state;
     kit_wait w;
     kit_call call;
-    hf_hold *hold = stage_take(s, &w, "name", 3000);
+    hf__handle *hold = stage_take(s, &w, "name", 3000);
     hf__time lapses = s->now + 3000 * MS;
     stage_release(s, hold, &call);
     stage_link_down(s);
@@ -677,7 +677,7 @@ static void test_a_release_leaves_a_tombstone_for_a_late_acquire(void **state) {
     assert_true(stage_pending_op(s, HF__RELEASE)->leave_queue);
     stage_answer(s, HF__RELEASE, HF_OK);
     kit_hold_free(w.hold);
-    hf_hold *hold = stage_take(s, &w, "other", 30000); /* no broken connection: no tombstone */
+    hf__handle *hold = stage_take(s, &w, "other", 30000); /* no broken connection: no tombstone */
     stage_release(s, hold, &call);
     assert_int_equal(stage_pending_op(s, HF__RELEASE)->tombstone_until, 0);
     assert_false(stage_pending_op(s, HF__RELEASE)->leave_queue);
@@ -712,7 +712,7 @@ static void test_an_unanswered_renewal_lapses_late(void **state) {
     core_stage *s = *state;
     kit_wait w;
     kit_call call;
-    hf_hold *hold = stage_take(s, &w, "name", 3000);
+    hf__handle *hold = stage_take(s, &w, "name", 3000);
     stage_run_to_op(s, HF__RENEW, s->now + 1000 * MS);
     s->now += 500 * MS;
     hf__time forgotten = s->now + 3000 * MS;
@@ -787,7 +787,7 @@ static void test_F47_close_ends_waits_and_releases(void **state) {
     core_stage *s = *state;
     kit_wait holder, waiter, asking, after;
     kit_call close;
-    hf_hold *hold = stage_take(s, &holder, "name", 30000);
+    hf__handle *hold = stage_take(s, &holder, "name", 30000);
     stage_acquire(s, &waiter, 2, HF_FOREVER, 30000);
     stage_acquire_named(s, &asking, "other", 2, HF_FOREVER, 30000);
     hf__core_close(&s->core, &kit_call_init(&close)->call, s->now);

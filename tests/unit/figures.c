@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/core.h"
+#include "client/hold.h"
+#include "core/core_internal.h"
 
 enum { HOLDS = 10000 };
 

@@ -69,7 +69,7 @@ static void test_a_release_is_repeated_for_a_lease(void **state) {
     note_release(f, HF__RELEASE, "a", 7, HF_OK, false, NOW);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.in_flight, 1);
-    const hf__op *op = f->session.first;
+    const hf__op *op = hf__fifo_first(&f->session.sent);
     assert_int_equal(op->verb, HF__RELEASE);
     assert_int_equal(op->acquire_id, 7);
     assert_int_equal(op->name_length, 1);
@@ -106,15 +106,16 @@ static void test_a_later_release_of_a_name_replaces_earlier_ones(void **state) {
     note_release(f, HF__RELEASE, "b", 9, HF_OK, false, NOW);
     assert_int_equal(f->releases.count, 2);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
-    assert_int_equal(f->session.first->acquire_id, 5);
+    assert_int_equal(hf__fifo_first(&f->session.sent)->acquire_id, 5);
     note_release(f, HF__RELEASE, "a", 6, HF_OK, false, NOW); /* while that is in flight */
     hf__session_break(&f->session);
     take_back(f);
     f->session.state = HF__READY;
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.in_flight, 2);
-    uint64_t a = f->session.first->name[0] == 'a' ? f->session.first->acquire_id
-                                                  : f->session.last->acquire_id;
+    uint64_t a = hf__fifo_first(&f->session.sent)->name[0] == 'a'
+                     ? hf__fifo_first(&f->session.sent)->acquire_id
+                     : f->session.sent.last->acquire_id;
     assert_int_equal(a, 6);
 }
 
@@ -128,8 +129,8 @@ static void test_a_queued_waiter_leaves_the_queue(void **state) {
     note_release(f, HF__RELEASE, "b", 1, HF_OK, false, NOW);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.in_flight, 2);
-    assert_false(f->session.first->leave_queue);
-    assert_true(f->session.last->leave_queue);
+    assert_false(hf__fifo_first(&f->session.sent)->leave_queue);
+    assert_true(f->session.sent.last->leave_queue);
 }
 
 static void test_a_lost_hold_leaves_the_queue_at_once(void **state) {
@@ -142,8 +143,8 @@ static void test_a_lost_hold_leaves_the_queue_at_once(void **state) {
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_false(f->releases.repeat_now);
     assert_int_equal(f->session.in_flight, 1);
-    assert_int_equal(f->session.first->acquire_id, 3);
-    assert_true(f->session.first->leave_queue);
+    assert_int_equal(hf__fifo_first(&f->session.sent)->acquire_id, 3);
+    assert_true(hf__fifo_first(&f->session.sent)->leave_queue);
     note_release(f, HF__RELEASE, "b", 4, HF_LOST, false, NOW);
     assert_true(f->releases.repeat_now);
 }
@@ -161,8 +162,8 @@ static void test_releases_of_other_kinds_are_logged_separately(void **state) {
     }
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     assert_int_equal(f->session.in_flight, 3);
-    assert_int_equal(f->session.first->name_length, 1);
-    assert_int_equal(f->session.first->kind, HF_READ);
+    assert_int_equal(hf__fifo_first(&f->session.sent)->name_length, 1);
+    assert_int_equal(hf__fifo_first(&f->session.sent)->kind, HF_READ);
 }
 
 static void test_the_log_has_a_maximum_size(void **state) {
@@ -175,7 +176,7 @@ static void test_the_log_has_a_maximum_size(void **state) {
     assert_int_equal(f->releases.count, HF__RELEASE_LOG_MAX);
     hf__release_log_repeat(&f->releases, &f->session, NOW);
     /* The oldest was dropped. */
-    assert_int_equal(f->session.last->acquire_id, HF__RELEASE_LOG_MAX + 100);
+    assert_int_equal(f->session.sent.last->acquire_id, HF__RELEASE_LOG_MAX + 100);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, set_up, tear_down)

@@ -167,7 +167,7 @@ static void cluster_tick(hf__store *store, hf__time now) {
     if (store->wants_round_trip) c->register_at = now; /* the registration serves as the exchange */
     store->wants_round_trip = false;
     c->woken = false;
-    if (c->waiting.first) hf__cluster_resume_waiting(c, now);
+    if (c->waiting.last) hf__cluster_resume_waiting(c, now);
     register_client(c, now);
     hf__cluster_nodes_tidy(c, now);
     update_status(c, now);
@@ -193,8 +193,8 @@ static bool cluster_flush(hf__store *store, pthread_mutex_t *mutex) {
         m->busy--;
     }
     update_status(c, hf__now());
-    return any || store->up != was_up || c->done.first || c->map.any_changed ||
-           (c->woken && c->waiting.first);
+    return any || store->up != was_up || c->done.last || c->map.any_changed ||
+           (c->woken && c->waiting.last);
 }
 
 /* Each node has a fixed range of descriptors. */

@@ -47,10 +47,6 @@ typedef struct hf__cluster_node {
     hf__op map_op;
 } hf__cluster_node;
 
-typedef struct hf__ops {
-    hf__op *first, *last;
-} hf__ops;
-
 typedef struct hf__cluster {
     hf__store store;
     const hf__url *url;
@@ -89,9 +85,6 @@ typedef struct hf__cluster {
     hf_result last_error; /* of the last node that could not give the map */
     char last_error_text[512], down_text[512];
 } hf__cluster;
-
-void hf__ops_push(hf__ops *ops, hf__op *op);
-hf__op *hf__ops_pop(hf__ops *ops);
 
 /* ---- nodes.c ---- */
 

@@ -26,23 +26,6 @@
 #define REGISTER_INTERVAL (30 * HF__SEC)
 #define REGISTER_RETRY    (2 * HF__SEC)
 
-void hf__ops_push(hf__ops *ops, hf__op *op) {
-    op->next = NULL;
-    if (ops->last)
-        ops->last->next = op;
-    else
-        ops->first = op;
-    ops->last = op;
-}
-
-hf__op *hf__ops_pop(hf__ops *ops) {
-    hf__op *op = ops->first;
-    if (!op) return NULL;
-    ops->first = op->next;
-    if (!ops->first) ops->last = NULL;
-    return op;
-}
-
 /* ---- Completion ---- */
 
 static void note_registered(hf__cluster *c, hf__time now) {
@@ -265,7 +248,7 @@ void hf__cluster_resume_waiting(hf__cluster *c, hf__time now) {
 
 hf__time hf__cluster_waiting_due(const hf__cluster *c) {
     hf__time due = HF__NEVER;
-    for (const hf__op *op = c->waiting.first; op; op = op->next)
+    for (const hf__op *op = hf__fifo_first(&c->waiting); op; op = hf__fifo_next(&c->waiting, op))
         due = hf__sooner(due, op->redirect.retry_at ? op->redirect.retry_at : op->redirect.until);
     return due;
 }

@@ -36,9 +36,9 @@ typedef struct file_store {
     hf__lock *idle_first, *idle_last;
     unsigned idle;
     hf__lock *notify_list;
-    hf__op *first, *last; /* completed operations */
-    hf__op *breaking;     /* marked, but not ended yet */
-    bool retry_unlocks;   /* some ranges could not be unlocked */
+    hf__ops completed;
+    hf__ops breaking;   /* marked, but not ended yet */
+    bool retry_unlocks; /* some ranges could not be unlocked */
     hf__time recheck_at;
     hf__time full_until; /* do not look for space before this */
 } file_store;
@@ -119,9 +119,7 @@ static void list_to_notify(file_store *f, hf__lock *l) {
 
 static void complete_op(file_store *f, hf__op *op, hf_result result) {
     op->result = result;
-    op->next = NULL;
-    *(f->last ? &f->last->next : &f->first) = op;
-    f->last = op;
+    hf__ops_push(&f->completed, op);
 }
 
 /* Descriptors or space have run out: close files that are open only for later use. True: some were
@@ -366,8 +364,7 @@ static hf_result begin_break(file_store *f, hf__op *op) {
     }
     if (!marked) return HF_NOT_HELD;
     if (op->acquire_id) op->token = op->acquire_id;
-    op->next = f->breaking;
-    f->breaking = op;
+    hf__ops_push(&f->breaking, op);
     return HF_OK;
 }
 
@@ -405,13 +402,10 @@ static bool finish_break(file_store *f, hf__op *op, hf__time now) {
 }
 
 static void check_breaks(file_store *f, hf__time now) {
-    for (hf__op **link = &f->breaking; *link;) {
-        hf__op *op = *link, *next = op->next;
-        if (finish_break(f, op, now))
-            *link = next;
-        else
-            link = &op->next;
-    }
+    hf__ops breaking = f->breaking;
+    f->breaking = (hf__ops){0};
+    for (hf__op *op; (op = hf__ops_pop(&breaking));)
+        if (!finish_break(f, op, now)) hf__ops_push(&f->breaking, op);
 }
 
 /* ---- Store table ---- */
@@ -484,12 +478,7 @@ static void file_submit(hf__store *store, hf__op *op, hf__time now) {
 }
 
 static hf__op *file_completed(hf__store *store) {
-    file_store *f = (file_store *)store;
-    hf__op *op = f->first;
-    if (!op) return NULL;
-    f->first = op->next;
-    if (!f->first) f->last = NULL;
-    return op;
+    return hf__ops_pop(&((file_store *)store)->completed);
 }
 
 static hf__local_contender *next_wake_pending(hf__lock *l) {
@@ -538,14 +527,13 @@ static void file_tick(hf__store *store, hf__time now) {
     if (now < f->recheck_at) return;
     f->recheck_at = now + RECHECK;
     if (f->retry_unlocks) retry_unlocks(f);
-    if (f->breaking) check_breaks(f, now);
+    if (f->breaking.last) check_breaks(f, now);
 }
 
 static hf__time file_due(const hf__store *store) {
     const file_store *f = (const file_store *)store;
-    /* set by an operation of this client: report it in the next run */
-    if (f->notify_list) return 0;
-    return f->breaking || f->retry_unlocks ? f->recheck_at : HF__NEVER;
+    if (f->notify_list) return 0; /* set by an operation of our own: report it in the next run */
+    return f->breaking.last || f->retry_unlocks ? f->recheck_at : HF__NEVER;
 }
 
 static bool file_flush(hf__store *store, pthread_mutex_t *mutex) {
@@ -624,11 +612,7 @@ static void file_shut(hf__store *store, hf__time now) {
     file_store *f = (file_store *)store;
     (void)now;
     store->up = false;
-    while (f->breaking) {
-        hf__op *op = f->breaking;
-        f->breaking = op->next;
-        complete_op(f, op, HF_UNREACHABLE);
-    }
+    for (hf__op *op; (op = hf__ops_pop(&f->breaking));) complete_op(f, op, HF_UNREACHABLE);
 }
 
 /* ---- Creation ---- */

@@ -51,7 +51,7 @@ typedef struct memory_store {
     space *space;
     memory_client *self;
     char *prefix;
-    hf__op *first, *last; /* completed operations */
+    hf__ops completed;
     bool wake_pending;
 } memory_store;
 
@@ -168,21 +168,11 @@ static void memory_submit(hf__store *store, hf__op *op, hf__time now) {
     op->result = execute_op(m, op, now);
     pthread_mutex_unlock(&spaces_mutex);
     store->commands++;
-    op->next = NULL;
-    if (m->last)
-        m->last->next = op;
-    else
-        m->first = op;
-    m->last = op;
+    hf__ops_push(&m->completed, op);
 }
 
 static hf__op *memory_completed(hf__store *store) {
-    memory_store *m = (memory_store *)store;
-    hf__op *op = m->first;
-    if (!op) return NULL;
-    m->first = op->next;
-    if (!m->first) m->last = NULL;
-    return op;
+    return hf__ops_pop(&((memory_store *)store)->completed);
 }
 
 static void memory_tick(hf__store *store, hf__time now) {

@@ -199,11 +199,8 @@ static hf__op *quorum_completed(hf__store *store) {
     hf__quorum *q = quorum_of(store);
     while (take_answers(q)) {
     }
-    hf__op *op = q->done_first;
-    if (!op) return NULL;
-    q->done_first = op->next;
-    if (!q->done_first) q->done_last = NULL;
-    set_down_result(q); /* the core reads it for the result of a wait */
+    hf__op *op = hf__ops_pop(&q->done);
+    if (op) set_down_result(q); /* the core reads it for the result of a wait */
     return op;
 }
 
@@ -270,7 +267,7 @@ static bool quorum_flush(hf__store *store, pthread_mutex_t *mutex) {
         any |= s->table->flush(s, mutex);
     }
     update_status(q, q->now);
-    return any || q->done_first;
+    return any || q->done.last;
 }
 
 /* Each node has a fixed range of descriptors. */

@@ -113,12 +113,7 @@ void hf__quorum_complete(hf__quorum *q, hf__op *op, hf_result result, char *deta
     op->result = result;
     op->detail = detail;
     op->link = q->store.link;
-    op->next = NULL;
-    if (q->done_last)
-        q->done_last->next = op;
-    else
-        q->done_first = op;
-    q->done_last = op;
+    hf__ops_push(&q->done, op);
 }
 
 void hf__quorum_op_complete(hf__quorum_op *qop, hf_result result, char *detail) {

@@ -101,7 +101,7 @@ struct hf__quorum {
     hf__quorum_op *acquires, *others;
     size_t owed_count; /* quorum operations that are kept to send a RELEASE again */
     hf__heap timers;
-    hf__op *done_first, *done_last;
+    hf__ops done;
     hf__time now; /* as passed to the last call */
     bool opened, shut;
     hf__time began, open_by; /* open_by: a majority is up, and the others have until then */

@@ -244,8 +244,8 @@ static bool redis_flush(hf__store *store, pthread_mutex_t *mutex) {
     if (r->watch) hf__link_flush(&r->watch->link, mutex);
     if (r->wants_replicas) hf__link_flush(&r->replica_link, mutex);
     update_status(r);
-    bool completed = r->link.session.done_first || r->replica_link.session.done_first ||
-                     r->replica_wait.done_first;
+    bool completed = r->link.session.completed.last || r->replica_link.session.completed.last ||
+                     r->replica_wait.done.last;
     bool repeat = r->releases.repeat_now && r->link.net.state == HF__NET_UP;
     return r->store.up != was_up || r->notifications.must_recheck || r->channels.changed_count ||
            completed || repeat;

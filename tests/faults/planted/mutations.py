@@ -53,8 +53,8 @@ MUTATIONS = [
     Mutation(
         "the deadline of a grant counts from its answer",
         GRANT,
-        "return hf__sooner(hf__lease_deadline(op->sent_at, op->lease_ms), max_hold_until(w, op));",
-        "return hf__sooner(hf__lease_deadline(hf__now(), op->lease_ms), max_hold_until(w, op));",
+        ".deadline = hf__lease_deadline(op->sent_at, op->lease_ms),",
+        ".deadline = hf__lease_deadline(hf__now(), op->lease_ms),",
         ("fault_pauses", "F01_deadlines_count_from*"),
     ),
     Mutation(
@@ -235,7 +235,7 @@ MUTATIONS = [
     Mutation(
         "no notification is read while a thread waits for its answer",
         "client/scheduler.c",
-        "if (!background || c->core.queued_waits || ",
+        "if (!background || expects_notifications(c) || ",
         "if (!background || ",
         ("fault_messages", "F19_a_message_is_read*"),
     ),
@@ -333,7 +333,7 @@ MUTATIONS = [
     Mutation(
         "a reconnect does not verify the holds",
         "core/core.c",
-        "if (e->ownership) e->ownership->verify = true;",
+        "if (e->grant) e->grant->verify = true;",
         "",
         ("fault_server", "F22_*"),
     ),
@@ -346,9 +346,9 @@ MUTATIONS = [
     ),
     Mutation(
         "a forked child treats its parent's holds as its own",
-        "client/hold.c",
-        "return hold->fork_generation != hf__fork_generation();",
-        "return hold->fork_generation != hold->fork_generation;",
+        "client/hold.h",
+        "return hold->client->fork_generation != hf__fork_generation();",
+        "return hold->client->fork_generation != hold->client->fork_generation;",
         ("fault_processes", "F42_*"),
     ),
     Mutation(
@@ -838,8 +838,8 @@ MUTATIONS = [
     Mutation(
         "a grant that is over when its callback runs is reported as held",
         "client/async.c",
-        "bool good = hf__ownership_valid(hold->ownership, hf__now());",
-        "bool good = true;",
+        "bool valid = hf__hold_valid(hold, hf__now());",
+        "bool valid = true;",
         ("conformance", "memory", "F47_a_grant*"),
     ),
     Mutation(
@@ -1010,8 +1010,8 @@ MUTATIONS = [
     Mutation(
         "an observer is called after hf_unobserve",
         "client/observe.c",
-        "while (o->running && !hf__in_callback(c))\n",
-        "while (!c)\n",
+        "hf__callback_await(c, &o->running);",
+        "(void)hf__callback_await;",
         ("conformance", "memory", "B32_an_ended_observer*"),
     ),
     Mutation(
@@ -1024,14 +1024,14 @@ MUTATIONS = [
     Mutation(
         "only the first of many names is verified",
         "client/hold.c",
-        "if (!hf__ownership_valid(ownership, now)) return 0;",
-        "if (!i && !hf__ownership_valid(ownership, now)) return 0;",
+        "for (unsigned i = 0; until && i < hf__parts(hold); i++)",
+        "for (unsigned i = 0; until && i < 1; i++)",
         ("conformance", "memory", "B19_the_loss_of_any*"),
     ),
     Mutation(
         "the loss of a later one of many names is not reported",
-        "client/callbacks.c",
-        "return hold->head ? hold->head : hold;",
+        "client/hold.h",
+        "return hold->bundle ? hf__hold_of(hold->bundle->parts[0]) : hold;",
         "return hold;",
         ("conformance", "memory", "B19_the_loss_of_any*"),
     ),
@@ -1403,7 +1403,7 @@ MUTATIONS = [
         "core/core.c",
         "if (notification->matches(core->store, e->mapped.key, e->name_length)) recheck_entry(e, "
         "now);",
-        "if (notification->matches(core->store, e->mapped.key, e->name_length) && e->head)\n"
+        "if (notification->matches(core->store, e->mapped.key, e->name_length) && e->waits.first)\n"
         "            recheck_entry(e, now);",
         ("cluster_failing", "F31_a_hold_that_a_failover_lost*"),
     ),
@@ -1439,14 +1439,14 @@ MUTATIONS = [
         "export: the exporting client still holds the lock",
         ANSWER,
         "    hf__ownership_end(ownership, HF__RELEASED, now);\n"
-        "    hf__calls_finish(e->core, &call, HF_OK, NULL);",
-        "    hf__calls_finish(e->core, &call, HF_OK, NULL);",
+        "    hf__calls_finish(e->core, &exporting, HF_OK, NULL);",
+        "    hf__calls_finish(e->core, &exporting, HF_OK, NULL);",
         ("conformance", "redis", "B34_an_exported_hold*"),
     ),
     Mutation(
         "export: an unanswered export is forgotten",
         ANSWER,
-        "        ownership->verify = true;\n        e->next_try_at = now;\n    } else {",
+        "        grant->verify = true;\n        e->next_try_at = now;\n    } else {",
         "        finish_export(e, now);\n    } else {",
         ("fault_export", "F13_an_export*"),
     ),

@@ -173,7 +173,7 @@ static bool store_flush(hf__store *store, pthread_mutex_t *mutex) {
     publish_state(s);
     changed |= s->releases.repeat_now && is_up(s, COMMANDS);
     return changed || store->up != was_up || s->notifications.must_recheck ||
-           s->replica_wait.done_first;
+           s->replica_wait.done.last;
 }
 
 static size_t in_flight(const hf__store *store) {
@@ -193,7 +193,9 @@ void relay_store_gone(ring_client *c) {
     relay_store *s = (relay_store *)c->store;
     for (int i = 0; i < LINKS; i++) {
         hf__session *session = &s->links[i]->session;
-        for (hf__op *op = session->first; op; op = op->next) free(op->ack.why);
+        for (hf__op *op = hf__fifo_first(&session->sent); op;
+             op = hf__fifo_next(&session->sent, op))
+            free(op->ack.why);
         for (hf__op *op; (op = hf__session_completed(session));) free(op->detail);
     }
     for (hf__op *op; (op = hf__replica_wait_completed(&s->replica_wait));) free(op->detail);

@@ -49,8 +49,8 @@ ACQUIRE_ALL = "store/redis/lua/acquire_all.lua"
 BUGS = [
     # Deadlines.
     Bug("the deadline of a grant counts from its answer", GRANT,
-        "atomic_store(&ownership->deadline, [[deadline_of(w, op)]]);",
-        "hf__sooner(hf__lease_deadline(now, op->lease_ms), max_hold_until(w, op))"),
+        ".deadline = [[hf__lease_deadline(op->sent_at, op->lease_ms)]],",
+        "hf__lease_deadline(now, op->lease_ms)"),
     Bug("the deadline of a handed-over grant counts from its message", NOTIFICATIONS,
         "return [[at <= m->arrived_at && !old && !overtaken ? at : 0]];",
         "m->arrived_at", first=60),
@@ -167,10 +167,10 @@ BUGS = [
         "HF__MS);]]",
         "e->next_try_at = HF__NEVER;"),
     Bug("the last caller of a client is served first", CORE,
-        "[[w->prev = e->tail;\n    w->next = NULL;\n    if (e->tail)\n        e->tail->next = w;\n"
-        "    else\n        e->head = w;\n    e->tail = w;]]",
-        "w->prev = NULL; w->next = e->head; if (e->head) e->head->prev = w; else e->tail = w;"
-        " e->head = w;"),
+        "[[hf__list_append(&e->waits, w, link);]]",
+        "hf__list_append(&e->waits, w, link); while (e->waits.first != w) {"
+        " hf__wait *first = e->waits.first; hf__list_remove(&e->waits, first, link);"
+        " hf__list_append(&e->waits, first, link); }"),
     Bug("a release is not sent", ENTRY,
         "if (e->release_requested && now >= e->next_try_at)\n        [[send_release(e, now);]]",
         "hf__calls_finish(e->core, &e->release_calls, HF_OK, NULL); "
@@ -398,10 +398,11 @@ BUGS = [
 
     # Kinds: in the client.
     Bug("an upgrade keeps its old token", GRANT,
-        "[[atomic_store(&ownership->token, op->token);]]\n    if (ownership->kind",
+        "[[e->grant->token = op->token;\n    atomic_store(&ownership->token, op->token);]]\n"
+        "    if (ownership->kind",
         ""),
     Bug("a cancelled upgrade is not undone", WAIT,
-        "[[if (e->ownership) e->ownership->verify = true;]]\n    e->next_try_at = 0;",
+        "[[if (e->grant) e->grant->verify = true;]]\n    e->next_try_at = 0;",
         ""),
     Bug("readers join a hold although others wait", GRANT,
         "if (!plain || [[e->op.has_waiters]] ||",
@@ -424,8 +425,8 @@ BUGS = [
         "if now > tonumber(ARGV[3]) then return {2, now} end",
         "", first=2880),
     Bug("a re-entered part of a multi-acquire counts as held after its loss", MULTI,
-        "w->call.result == HF_OK && [[hf__ownership_valid(w->hold->ownership, now)]];",
-        "(w->hold->ownership->count > 1 || hf__ownership_valid(w->hold->ownership, "
+        "w->call.result == HF_OK && [[hf__ownership_valid(w->handle->ownership, now)]];",
+        "(w->handle->ownership->count > 1 || hf__ownership_valid(w->handle->ownership, "
         "now))", first=190),
     Bug("a retried multi-acquire is granted twice", ACQUIRE_ALL,
         "if call('HEXISTS', KEYS[1], id) == 1 then return 0 end",

@@ -46,9 +46,8 @@ static void begin_acquire(ring_caller *t, hf__time now) {
                          .started_at = now,
                          .until = once ? HF__NEVER : now + ring_draw(r, 4000 * HF__MS)};
     if (t->last) t->wait.until = HF__NEVER;
-    t->wait.ownership = hf__ownership_new();
-    t->wait.hold = hf__hold_new(NULL, NULL);
-    if (!t->wait.ownership || !t->wait.hold) abort();
+    t->wait.handle = calloc(1, sizeof(hf__handle));
+    if (!hf__wait_prepare(&t->wait) || !t->wait.handle) abort();
     t->doing = RING_WAITS;
     t->doubtful = false;
     t->floor = r->ended_token;
@@ -63,12 +62,12 @@ static void finish_acquire(ring_caller *t, hf__time now) {
     free(t->wait.call.detail);
     if (t->wait.call.result != HF_OK) {
         r->refused++;
-        free(t->wait.hold);
-        hf__ownership_unref(t->wait.ownership);
+        free(t->wait.handle);
+        hf__wait_discard(&t->wait);
         think_again(t, now);
         return;
     }
-    t->hold = t->wait.hold;
+    t->hold = t->wait.handle;
     t->doing = RING_HOLDS;
     bool stays = ring_chance(r, 3) && !r->lossless && !t->last;
     t->at = now + (stays ? 2 * r->lease_ms * HF__MS : ring_draw(r, 40 * HF__MS));
@@ -170,8 +169,8 @@ static hf__time caller_due(const ring_caller *t) {
 
 static void discard_caller(ring_caller *t) {
     if (t->doing == RING_WAITS) {
-        free(t->wait.hold);
-        hf__ownership_unref(t->wait.ownership);
+        free(t->wait.handle);
+        hf__wait_discard(&t->wait);
         free(t->wait.call.detail);
     } else if (t->hold) {
         if (t->doing == RING_HOLDS) ring_left(t->client->ring, t);
@@ -192,10 +191,8 @@ static void process_client(ring_client *c, hf__time now) {
         hf__core_notify(&c->core, &notification, now);
     for (hf__op *op; (op = c->store->table->completed(c->store));)
         hf__core_complete(&c->core, op, now);
-    c->core.finished_calls = NULL;
-    while (c->core.lost) {
-        hf__ownership *ownership = c->core.lost;
-        c->core.lost = ownership->next_lost;
+    c->core.finished_calls = (hf__calls){0};
+    for (hf__ownership *ownership; (ownership = hf__core_next_lost(&c->core));) {
         hf__ownership_unref(ownership);
     }
 }

@@ -116,7 +116,7 @@ static bool link_flush(hf__store *store, pthread_mutex_t *mutex) {
         hf__buffer_cut(&l->session.out, 0);
         l->session.unsent = 0;
     }
-    return l->session.done_first;
+    return l->session.completed.last;
 }
 
 static size_t in_flight(const hf__store *store) {

@@ -21,7 +21,7 @@
 
 #include "base/log.h"
 #include "base/rand.h"
-#include "core/core.h"
+#include "core/core_internal.h"
 #include "model/model.h"
 #include "store/quorum/quorum.h"
 #include "store/redis/protocol/session.h"
@@ -137,7 +137,7 @@ typedef struct ring_caller {
     hf__time at; /* on its client's clock: when it acts next */
     hf__wait wait;
     hf__call call;
-    hf_hold *hold;
+    hf__handle *hold;
     bool last, served; /* last: it waits for the final time; served: it got the lock then */
     bool doubtful;     /* another caller may get, or have got, the same lock */
     uint64_t floor;    /* tokens up to this had ended when it called */

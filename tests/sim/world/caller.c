@@ -69,9 +69,8 @@ static void submit_acquire(sim_caller *t, hf__time now) {
     t->began = now;
     t->last_acquire_id = 0;
     t->arrived = sim_checks_arrival(world_of(t));
-    t->wait.ownership = hf__ownership_new();
-    t->wait.hold = hf__hold_new(NULL, NULL);
-    if (!t->wait.ownership || !t->wait.hold) abort();
+    t->wait.handle = calloc(1, sizeof(hf__handle));
+    if (!hf__wait_prepare(&t->wait) || !t->wait.handle) abort();
     SIM_LOG(world_of(t), t->name,
             "client %d.%d  acquires %s%s, %s%s lease %lld, until +%.3f ms%s%s", c->slot, t->index,
             sim_names[t->name], kind_name(&t->wait), t->wait.owner.logical ? "as owner, " : "",
@@ -138,7 +137,7 @@ void sim_caller_want(sim_caller *t, int name, hf__time now) {
 
 static void keep_hold(sim_caller *t) {
     sim_hold *hold = sim_caller_free_hold(t->client);
-    *hold = (sim_hold){.hold = t->wait.hold, .name = t->name, .caller = t->index};
+    *hold = (sim_hold){.hold = t->wait.handle, .name = t->name, .caller = t->index};
     sim_checks_entered(world_of(t), t);
 }
 
@@ -152,8 +151,8 @@ static void finish_acquire(sim_caller *t, hf__time now) {
         keep_hold(t);
     } else {
         sim_checks_refused(world_of(t), t);
-        free(t->wait.hold);
-        hf__ownership_unref(t->wait.ownership);
+        free(t->wait.handle);
+        hf__wait_discard(&t->wait);
     }
     sim_caller_think(t, now);
 }
@@ -225,7 +224,7 @@ void sim_caller_release_closed(sim_client *c, sim_hold *h, hf__time now) {
     hf__core_release(&c->core, h->hold, &call, now);
     SIM_CHECK(c->world, h->name, call.done);
     SIM_CHECK(c->world, h->name, call.result == HF_CLOSED || call.result == HF_LOST);
-    c->core.finished_calls = NULL;
+    c->core.finished_calls = (hf__calls){0};
     free(call.detail);
     sim_caller_drop_hold(h);
 }
@@ -238,7 +237,7 @@ static void begin_extend(sim_caller *t, sim_hold *h, hf__time now) {
     SIM_LOG(w, h->name, "client %d.%d  extends %s by %lld ms", t->client->slot, t->index,
             sim_names[h->name], (long long)t->lease_ms);
     begin_call(t, SIM_EXTENDING, h, now);
-    hf__core_extend(&t->client->core, h->hold->ownership, t->lease_ms, &t->call, now);
+    hf__core_extend(&t->client->core, h->hold, t->lease_ms, &t->call, now);
 }
 
 static bool continue_extend(sim_caller *t, hf__time now) {
@@ -250,7 +249,7 @@ static bool continue_extend(sim_caller *t, hf__time now) {
         t->hold->busy = false;
         sim_caller_think(t, now);
     } else if (now >= t->until) {
-        hf__core_extend_unwait(&t->client->core, t->hold->hold->ownership, &t->call);
+        hf__core_extend_unwait(&t->client->core, t->hold->hold, &t->call);
     } else {
         return false;
     }
@@ -267,7 +266,7 @@ static void begin_upgrade(sim_caller *t, sim_hold *h, hf__time now) {
     t->cancel_at = sim_chance(w, 5) ? now + sim_draw(w, 100 * HF__MS) : HF__NEVER;
     SIM_LOG(w, h->name, "client %d.%d  upgrades %s, %s", t->client->slot, t->index,
             sim_names[h->name], t->wait.try_once ? "once" : "waits");
-    hf__core_upgrade(&t->client->core, h->hold->ownership, &t->wait, now);
+    hf__core_upgrade(&t->client->core, h->hold, &t->wait, now);
 }
 
 static bool continue_upgrade(sim_caller *t, hf__time now) {
@@ -292,7 +291,7 @@ static void begin_downgrade(sim_caller *t, sim_hold *h, hf__time now) {
     SIM_LOG(world_of(t), h->name, "client %d.%d  downgrades %s", t->client->slot, t->index,
             sim_names[h->name]);
     begin_call(t, SIM_DOWNGRADING, h, now);
-    hf__core_downgrade(&t->client->core, h->hold->ownership, &t->call, now);
+    hf__core_downgrade(&t->client->core, h->hold, &t->call, now);
 }
 
 static bool continue_downgrade(sim_caller *t, hf__time now) {
@@ -304,7 +303,7 @@ static bool continue_downgrade(sim_caller *t, hf__time now) {
         t->hold->busy = false;
         sim_caller_think(t, now);
     } else if (now >= t->until) {
-        hf__core_extend_unwait(&t->client->core, t->hold->hold->ownership, &t->call);
+        hf__core_extend_unwait(&t->client->core, t->hold->hold, &t->call);
     } else {
         return false;
     }
@@ -478,11 +477,11 @@ hf__time sim_caller_due(const sim_caller *t) {
 
 void sim_caller_discard(sim_caller *t) {
     if (t->doing == SIM_ACQUIRING && !(t->wait.call.done && t->wait.call.result == HF_OK)) {
-        free(t->wait.hold);
-        hf__ownership_unref(t->wait.ownership);
+        free(t->wait.handle);
+        hf__wait_discard(&t->wait);
     } else if (t->doing == SIM_ACQUIRING) { /* granted, but its caller has not seen it */
-        hf__ownership_unref(t->wait.hold->ownership);
-        free(t->wait.hold);
+        hf__ownership_unref(t->wait.handle->ownership);
+        free(t->wait.handle);
     }
     if (t->doing == SIM_ACQUIRING || t->doing == SIM_UPGRADING) free(t->wait.call.detail);
     if (t->doing == SIM_RELEASING || t->doing == SIM_EXTENDING || t->doing == SIM_DOWNGRADING)

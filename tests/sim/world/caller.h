@@ -7,7 +7,7 @@
 #ifndef SIM_WORLD_CALLER_H
 #define SIM_WORLD_CALLER_H
 
-#include "core/core.h"
+#include "core/core_internal.h"
 #include "world/sizes.h"
 
 struct sim_client;
@@ -50,7 +50,7 @@ typedef struct sim_caller {
     const hf__ownership *entered[SIM_NAMES];
     struct hf__multi_release *multi_release;
     struct sim_hold *gone[SIM_NAMES];
-    hf_hold *handles[SIM_NAMES];
+    hf__handle *handles[SIM_NAMES];
     uint64_t released_ids[SIM_NAMES];
 } sim_caller;
 

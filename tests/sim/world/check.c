@@ -135,7 +135,8 @@ static void check_count(sim_world *w, const sim_claim *claim) {
     char owner[HF__OWNER_TEXT];
     if (w->checks.names[claim->name].miscounted || sim_checks_excused(w, claim)) return;
     if (!ownership->entry || ownership->entry->busy ||
-        ownership->posted_count != ownership->count || ownership->renew_tries)
+        ownership->entry->grant->posted_count != ownership->count ||
+        ownership->entry->grant->renew_tries)
         return;
     hf__owner_text(owner, ownership->owner);
     int64_t count = sim_probe_count(w, claim->name, claim->client->who.client, owner);
@@ -148,7 +149,7 @@ static void check_count(sim_world *w, const sim_claim *claim) {
 static void check_denied(sim_world *w, const sim_claim *claim) {
     const hf__session *session = &claim->client->store.session;
     if (!claim->denied_on || session->link != claim->denied_on || session->in_flight) return;
-    if (session->state != HF__READY || session->done_first) return;
+    if (session->state != HF__READY || session->completed.last) return;
     sim_fail(w, claim->name, "client %d was told that it does not hold %s, but still holds it",
              claim->client->slot, sim_names[claim->name]);
 }
@@ -227,14 +228,15 @@ static void check_busy_answer(sim_world *w, const sim_caller *t, const hf__owner
 /* An ownership that is not renewed lasts for its whole lease from the start. */
 static void check_lasts(sim_world *w, const sim_caller *t, const hf__ownership *ownership) {
     if (!(ownership->flags & HF_NO_RENEW) || !ownership->entry) return;
-    hf__time lasts = hf__lease_deadline(ownership->entry->held_since, ownership->lease_ms);
+    hf__time lasts =
+        hf__lease_deadline(ownership->entry->held_since, ownership->entry->grant->lease_ms);
     if (atomic_load(&ownership->deadline) < hf__sooner(lasts, ownership->max_hold_until))
         sim_fail(w, t->name, "client %d entered %s without renewal for less than its lease",
                  t->client->slot, sim_names[t->name]);
 }
 
 void sim_checks_entered(sim_world *w, const sim_caller *t) {
-    hf__ownership *ownership = t->wait.hold->ownership;
+    hf__ownership *ownership = t->wait.handle->ownership;
     sim_name *n = &w->checks.names[t->name];
     bool of_many =
         t->doing == SIM_MULTI_ACQUIRING; /* its time of arrival and of grant are unknown */
@@ -288,7 +290,7 @@ static void check_away(sim_world *w, const sim_caller *t) {
     const sim_client *c = t->client;
     const hf__entry *e = sim_client_entry(c, t->name);
     hf__time now = sim_client_now(c);
-    if (!e || !e->ownership || !hf__ownership_valid(e->ownership, now) || e->ownership->renew_tries)
+    if (!e || !e->ownership || !hf__ownership_valid(e->ownership, now) || e->grant->renew_tries)
         return;
     if (!c->store.store.up || now - c->up_since < 2 * w->plan.command_ms * HF__MS) return;
     sim_fail(w, t->name,
@@ -366,7 +368,7 @@ bool sim_check_known(const sim_client *c, int name, uint64_t acquire_id) {
     if (e->busy && (e->op.acquire_id >= acquire_id ||
                     (e->op.next_acquire && e->op.next_acquire->acquire_id >= acquire_id)))
         return true;
-    for (const hf__wait *wait = e->head; wait; wait = wait->next)
+    for (const hf__wait *wait = e->waits.first; wait; wait = wait->link.next)
         if (wait->acquire_id == acquire_id) return true;
     return false;
 }

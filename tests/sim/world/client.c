@@ -31,7 +31,7 @@ hf__entry *sim_client_entry(const sim_client *c, int name) {
 
 hf__entry *sim_client_side(const sim_client *c, int name, uint64_t acquire_id) {
     const hf__entry *anchor = sim_client_entry(c, name);
-    for (hf__entry *e = anchor ? anchor->sides : NULL; e; e = e->next_side)
+    for (hf__entry *e = anchor ? anchor->sides.first : NULL; e; e = e->side.next)
         if (e->side_id == acquire_id) return e;
     return NULL;
 }
@@ -102,9 +102,7 @@ static void discard_memory(sim_client *c) {
         hf__ownership_unref(e->ownership);
         e->ownership = NULL;
     }
-    while (c->core.lost) {
-        hf__ownership *ownership = c->core.lost;
-        c->core.lost = ownership->next_lost;
+    for (hf__ownership *ownership; (ownership = hf__core_next_lost(&c->core));) {
         hf__ownership_unref(ownership);
     }
     for (int i = 0; i < c->caller_count; i++) sim_caller_discard(&c->callers[i]);
@@ -151,7 +149,8 @@ static void check_closed(sim_client *c) {
     sim_world *w = c->world;
     SIM_CHECK(w, SIM_ANY, c->core.stats.held == 0);
     SIM_CHECK(w, SIM_ANY, c->core.stats.waiting == 0);
-    SIM_CHECK(w, SIM_ANY, !c->core.lost && !c->core.finished_calls && !c->core.multi_ready);
+    SIM_CHECK(w, SIM_ANY,
+              !c->core.lost.last && !c->core.finished_calls.last && !c->core.multi_ready.first);
     SIM_CHECK(w, SIM_ANY, !c->closer.done || c->core.entries.count == 0);
     SIM_CHECK(w, SIM_ANY, !c->closer.done || !c->core.timers.root);
     SIM_CHECK(w, SIM_ANY, c->closer.done || !c->unhindered);
@@ -186,16 +185,12 @@ static bool close_step(sim_client *c, hf__time now) {
 /* ---- Scheduler: like src/client/scheduler.c ---- */
 
 static void take_finished(sim_client *c) {
-    while (c->core.finished_calls) {
-        SIM_CHECK(c->world, SIM_ANY, c->core.finished_calls->done);
-        c->core.finished_calls = c->core.finished_calls->next;
-    }
+    for (const hf__call *call; (call = hf__core_next_finished(&c->core));)
+        SIM_CHECK(c->world, SIM_ANY, call->done);
 }
 
 static void take_lost(sim_client *c) {
-    while (c->core.lost) {
-        hf__ownership *ownership = c->core.lost;
-        c->core.lost = ownership->next_lost;
+    for (hf__ownership *ownership; (ownership = hf__core_next_lost(&c->core));) {
         sim_checks_lost(c->world, c, ownership);
         hf__ownership_unref(ownership);
     }

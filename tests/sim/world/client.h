@@ -11,7 +11,7 @@
 #ifndef SIM_WORLD_CLIENT_H
 #define SIM_WORLD_CLIENT_H
 
-#include "core/core.h"
+#include "core/core_internal.h"
 #include "world/caller.h"
 #include "world/clock.h"
 #include "world/store.h"
@@ -21,7 +21,7 @@ typedef enum sim_life { SIM_RUNNING, SIM_CLOSING, SIM_GONE } sim_life;
 
 /* A handle, as a user has it. */
 typedef struct sim_hold {
-    hf_hold *hold; /* NULL: the slot is free */
+    hf__handle *hold; /* NULL: the slot is free */
     int name, caller;
     int group; /* handles of one multi-acquire share a group; 0: acquired alone */
     bool busy; /* a call with it is in progress */

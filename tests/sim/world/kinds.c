@@ -74,7 +74,8 @@ static bool covers_claim(const sim_holder *h, const sim_claim *claim) {
 static void check_count(sim_world *w, const sim_claim *claim, const sim_holder *h) {
     const hf__ownership *ownership = claim->own;
     if (h->miscounted || !ownership->entry || ownership->entry->busy ||
-        ownership->posted_count != ownership->count || ownership->renew_tries)
+        ownership->entry->grant->posted_count != ownership->count ||
+        ownership->entry->grant->renew_tries)
         return;
     if (ownership->kind != HF_WRITE && h->before == ownership->token)
         return; /* upgraded, but not yet notified */
@@ -145,8 +146,8 @@ void sim_kinds_entered(sim_world *w, sim_claim *claim) {
     check_token(w, claim);
 }
 
-static bool had_it(const hf__ownership *ownership, const hf_hold *hold) {
-    for (const hf_hold *h = ownership->handles; h; h = h->next)
+static bool had_it(const hf__ownership *ownership, const hf__handle *hold) {
+    for (const hf__handle *h = ownership->handles.first; h; h = h->link.next)
         if (h != hold && hf__owner_same(h->owner, hold->owner)) return true;
     return false;
 }
@@ -155,8 +156,8 @@ static bool had_it(const hf__ownership *ownership, const hf_hold *hold) {
 void sim_kinds_joined(sim_world *w, const sim_caller *t) {
     const sim_client *c = t->client;
     const sim_queue *queue = &w->checks.queues[t->name];
-    const hf__ownership *ownership = t->wait.hold->ownership;
-    if (t->began != sim_client_now(c) || !ownership->entry || had_it(ownership, t->wait.hold))
+    const hf__ownership *ownership = t->wait.handle->ownership;
+    if (t->began != sim_client_now(c) || !ownership->entry || had_it(ownership, t->wait.handle))
         return;
     if (w->checks.names[t->name].lost_at || ownership->kind != HF_READ) return;
     sim_server_clock(w);
@@ -194,7 +195,7 @@ void sim_kinds_downgraded(sim_world *w, const sim_caller *t) {
     const hf__ownership *ownership = t->hold->hold->ownership;
     const sim_client *c = t->client;
     sim_holding holding;
-    if (t->call.result != HF_OK || !ownership->entry || ownership->entry->head ||
+    if (t->call.result != HF_OK || !ownership->entry || ownership->entry->waits.first ||
         ownership->entry->busy)
         return;
     if (ownership->kind == HF_WRITE || w->checks.stepped) return;
@@ -525,8 +526,8 @@ static bool client_knows(const sim_client *c, int name, uint64_t acquire_id, boo
 static void check_noticed(sim_world *w, int name, const sim_client *c, const sim_holder *h) {
     const hf__entry *e =
         h->side ? sim_client_side(c, name, h->acquire_id) : sim_client_entry(c, name);
-    if (!e || !e->head || e->head->acquire_id != h->acquire_id) return;
-    if (e->ownership && !(h->kind == 'g' && e->head->upgrade)) return;
+    if (!e || !e->waits.first || e->waits.first->acquire_id != h->acquire_id) return;
+    if (e->ownership && !(h->kind == 'g' && e->waits.first->upgrade)) return;
     if (w->now > sim_queue_notice_by(w, c, h->since))
         sim_fail(w, name, "client %d waits for %s, but does not notice that it was granted",
                  c->slot, sim_names[name]);
@@ -550,7 +551,7 @@ static void check_holders(sim_world *w, int name) {
 /* Returns true if an upgrade is queued that no caller waits for any more. */
 static bool is_abandoned(const sim_world *w, const hf__entry *e, const sim_waiter *s) {
     if (s->kind != 'g' || !w->plan.fair || !e || !e->ownership) return false;
-    return !e->busy && !e->ownership->verify && !(e->head && e->head->upgrade);
+    return !e->busy && !e->grant->verify && !(e->waits.first && e->waits.first->upgrade);
 }
 
 static void check_queue(sim_world *w, int name) {

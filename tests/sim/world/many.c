@@ -35,9 +35,8 @@ static void add_part(sim_caller *t, hf__multi_part *p, int name, hf__owner owner
     t->wait = (hf__wait){.owner = owner, .lease_ms = lease_ms};
     if (sim_chance(world_of(t), 10)) t->wait.flags |= HF_NOT_REENTRANT;
     sim_caller_draw_kind(t);
-    t->wait.ownership = hf__ownership_new();
-    t->wait.hold = hf__hold_new(NULL, NULL);
-    if (!t->wait.ownership || !t->wait.hold) abort();
+    t->wait.handle = calloc(1, sizeof(hf__handle));
+    if (!hf__wait_prepare(&t->wait) || !t->wait.handle) abort();
     p->wait = t->wait;
     p->name = sim_names[name];
     p->length = strlen(sim_names[name]);
@@ -76,7 +75,7 @@ void sim_many_acquire(sim_caller *t, hf__time now) {
 static void note_entered(sim_caller *t) {
     for (unsigned i = 0; i < t->all->count; i++) {
         const hf__multi_part *p = &t->all->parts[i];
-        const hf__ownership *ownership = part_granted(p) ? p->wait.hold->ownership : NULL;
+        const hf__ownership *ownership = part_granted(p) ? p->wait.handle->ownership : NULL;
         if (ownership && ownership != t->entered[i]) {
             t->name = t->names[i];
             t->wait = p->wait;
@@ -90,7 +89,7 @@ static void keep_all(sim_caller *t, hf__time now) {
     sim_world *w = world_of(t);
     int group = ++w->groups;
     for (unsigned i = 0; i < t->all->count; i++) {
-        hf_hold *hold = t->all->parts[i].wait.hold;
+        hf__handle *hold = t->all->parts[i].wait.handle;
         if (!part_granted(&t->all->parts[i]) || !hf__ownership_valid(hold->ownership, now))
             sim_fail(w, t->names[i],
                      "client %d.%d was told that it holds all names, but does not hold %s",
@@ -101,9 +100,9 @@ static void keep_all(sim_caller *t, hf__time now) {
 }
 
 static void free_part(hf__multi_part *p) {
-    if (part_granted(p)) hf__ownership_unref(p->wait.hold->ownership);
-    free(p->wait.hold);
-    hf__ownership_unref(p->wait.ownership);
+    if (part_granted(p)) hf__ownership_unref(p->wait.handle->ownership);
+    free(p->wait.handle);
+    hf__wait_discard(&p->wait);
     free(p->wait.call.detail);
     free(p->extend_call.detail);
 }
@@ -113,7 +112,7 @@ static void check_nothing(sim_caller *t) {
     w->checks.counts.refused++;
     for (unsigned i = 0; i < t->all->count; i++) {
         hf__multi_part *p = &t->all->parts[i];
-        if (p->requested || p->wait.hold->ownership)
+        if (p->requested || p->wait.handle->ownership)
             sim_fail(w, t->names[i], "client %d.%d was told that it holds no name, but holds %s",
                      t->client->slot, t->index, sim_names[t->names[i]]);
         free_part(p);

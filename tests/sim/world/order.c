@@ -18,8 +18,8 @@ static bool is_queued(const sim_world *w, const sim_client *c, int name) {
     const hf__entry *e = sim_client_entry(c, name);
     /* A client without messages is passed over. */
     bool listens = c->store.links[SIM_MESSAGES].state == SIM_LINK_UP;
-    return listens && e && e->head && e->head->queued_until > sim_client_now(c) &&
-           !was_granted(w, c, name, e->head->acquire_id);
+    return listens && e && e->waits.first && e->waits.first->queued_until > sim_client_now(c) &&
+           !was_granted(w, c, name, e->waits.first->acquire_id);
 }
 
 void sim_order_look(sim_world *w) {

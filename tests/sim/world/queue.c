@@ -187,7 +187,8 @@ static void check_noticed(sim_world *w, int name) {
     const sim_client *c = w->clients[n->seen.slot];
     if (!c || c->number != n->seen.number || c->life != SIM_RUNNING) return;
     const hf__entry *e = sim_client_entry(c, name);
-    if (!e || e->ownership || !e->head || e->head->acquire_id != n->seen.acquire_id) return;
+    if (!e || e->ownership || !e->waits.first || e->waits.first->acquire_id != n->seen.acquire_id)
+        return;
     if (w->now > sim_queue_notice_by(w, c, n->since))
         sim_fail(w, name, "client %d waits for %s, but does not notice that it was granted",
                  c->slot, sim_names[name]);

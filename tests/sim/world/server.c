@@ -41,7 +41,7 @@ void sim_server_echo(sim_world *w) {
 }
 
 static void grant_of_old(sim_world *w, const sim_client *c, const hf__entry *e, int name) {
-    const hf__wait *wait = e->head;
+    const hf__wait *wait = e->waits.first;
     char channel[SIM_MESSAGE], text[SIM_MESSAGE];
     if (!wait || !wait->acquire_id || !c->core.link || wait->first_link == c->core.link) return;
     sim_probe_channel(channel, sizeof channel, c->slot, c->number);
@@ -54,7 +54,7 @@ static void grants_of_old(sim_world *w, const sim_client *c, int name) {
     const hf__entry *e = c->life == SIM_RUNNING ? sim_client_entry(c, name) : NULL;
     if (!e) return;
     grant_of_old(w, c, e, name);
-    for (const hf__entry *side = e->sides; side; side = side->next_side)
+    for (const hf__entry *side = e->sides.first; side; side = side->side.next)
         grant_of_old(w, c, side, name);
 }
 

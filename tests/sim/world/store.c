@@ -123,7 +123,7 @@ static bool store_flush(hf__store *store, pthread_mutex_t *mutex) {
     hf__time now = sim_client_now(s->client);
     for (int i = 0; i < SIM_LINKS; i++) sim_link_flush(&s->links[i], now);
     publish_state(s);
-    return store->up != was_up || s->notifications.must_recheck || s->session.done_first;
+    return store->up != was_up || s->notifications.must_recheck || s->session.completed.last;
 }
 
 static size_t in_flight(const hf__store *store) {
@@ -133,7 +133,7 @@ static size_t in_flight(const hf__store *store) {
 /* With nothing in flight it says goodbye, as the real store does. */
 static void store_shut(hf__store *store, hf__time now) {
     sim_store *s = (sim_store *)store;
-    if (store->up && !s->session.first && !s->session.out.length) {
+    if (store->up && !s->session.sent.last && !s->session.out.length) {
         hf__session_unregister(&s->session);
         sim_link_flush(&s->links[SIM_COMMANDS], now);
     }

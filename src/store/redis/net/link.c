@@ -128,8 +128,8 @@ hf__time hf__link_due(const hf__link *l) {
 /* With no operation in flight, the connection can be closed cleanly, after removing the
    registration. */
 void hf__link_shut(hf__link *l) {
-    bool clean = l->net.state == HF__NET_UP && hf__connection_quiet(&l->net) && !l->session.first &&
-                 !l->session.out.length;
+    bool clean = l->net.state == HF__NET_UP && hf__connection_quiet(&l->net) &&
+                 !l->session.sent.last && !l->session.out.length;
     if (clean) hf__session_unregister(&l->session);
     hf__connection_shut(&l->net, clean ? &l->session.out : NULL);
     hf__session_break(&l->session);

@@ -433,8 +433,9 @@ hf_result hf__session_answer(hf__session *s, hf__time now, char **detail) {
             "%s sent an answer that was not requested, and the connection was closed", s->where);
         return HF_PROTOCOL;
     }
-    if (s->first->asking_sent) return handle_asking_answer(s, s->first);
-    hf__op *op = hf__session_take_first(s);
+    hf__op *op = hf__fifo_first(&s->sent);
+    if (op->asking_sent) return handle_asking_answer(s, op);
+    (void)hf__session_take_first(s);
     if (r->type == REDIS_REPLY_ERROR) return handle_error_answer(s, op, now, detail);
     forget_asking(op);
     if (s->role == HF__REPLICAS) return handle_replicas_answer(s, op, detail);

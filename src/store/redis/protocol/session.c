@@ -32,12 +32,7 @@ static void push_completed(hf__session *s, hf__op *op, hf_result result, bool ma
     op->result = result;
     op->outcome_unknown = maybe;
     op->detail = detail;
-    op->next = NULL;
-    if (s->done_last)
-        s->done_last->next = op;
-    else
-        s->done_first = op;
-    s->done_last = op;
+    hf__ops_push(&s->completed, op);
 }
 
 static void copy_sent_fields(hf__op *op, const hf__op *sent) {
@@ -79,19 +74,12 @@ void hf__session_complete(hf__session *s, hf__op *op, hf_result result, bool may
 }
 
 hf__op *hf__session_completed(hf__session *s) {
-    hf__op *op = s->done_first;
-    if (!op) return NULL;
-    s->done_first = op->next;
-    if (!s->done_first) s->done_last = NULL;
-    return op;
+    return hf__ops_pop(&s->completed);
 }
 
 hf__op *hf__session_take_first(hf__session *s) {
-    hf__op *op = s->first;
-    s->first = op->next;
-    if (!s->first) s->last = NULL;
     s->in_flight--;
-    return op;
+    return hf__ops_pop(&s->sent);
 }
 
 /* ---- Sending ---- */
@@ -109,12 +97,7 @@ void hf__session_send(hf__session *s, hf__op *op, bool whole, hf__time now) {
     op->asking_sent = op->asking;
     op->sent_at = now;
     op->link = s->link;
-    op->next = NULL;
-    if (s->last)
-        s->last->next = op;
-    else
-        s->first = op;
-    s->last = op;
+    hf__ops_push(&s->sent, op);
     s->in_flight++;
     s->unsent++;
     s->commands++;
@@ -181,8 +164,9 @@ hf_result hf__session_feed(hf__session *s, const char *bytes, size_t length, hf_
     default: return hf__session_not_redis(s, detail);
     }
     for (;;) {
-        bool slots = s->in_flight > s->unsent && s->first->verb == HF__CLUSTER_SLOTS;
-        s->parser.reply.slots = slots ? s->first->slots : NULL;
+        const hf__op *first = s->in_flight > s->unsent ? hf__fifo_first(&s->sent) : NULL;
+        bool slots = first && first->verb == HF__CLUSTER_SLOTS;
+        s->parser.reply.slots = slots ? first->slots : NULL;
         hf__parsed parsed = hf__parser_next(&s->parser);
         if (parsed == HF__PARSE_MORE) return HF_OK;
         hf_result r = parsed == HF__PARSED ? hf__session_answer(s, now, detail)
@@ -197,7 +181,7 @@ void hf__session_break(hf__session *s) {
     s->registered = false;
     if (s->channels) hf__channels_disconnected(s->channels);
     hf__buffer_cut(&s->out, 0);
-    while (s->first) {
+    while (s->sent.last) {
         bool sent = s->in_flight > s->unsent;
         if (!sent) s->unsent--;
         hf__session_complete(s, hf__session_take_first(s), HF_UNREACHABLE, sent,
@@ -234,7 +218,7 @@ hf__time hf__session_due(const hf__session *s) {
 hf__time hf__session_waits_since(const hf__session *s) {
     if (s->state == HF__LOGIN) return s->began;
     if (s->pinged_at) return s->pinged_at;
-    return s->first ? s->first->sent_at : HF__NEVER;
+    return s->sent.last ? hf__fifo_first(&s->sent)->sent_at : HF__NEVER;
 }
 
 void hf__session_unregister(hf__session *s) {

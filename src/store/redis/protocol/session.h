@@ -64,10 +64,10 @@ typedef struct hf__session {
     hf__parser parser;
     unsigned login_left; /* replies of the login still to come */
 
-    hf__op *first, *last; /* in flight, in order of sending */
+    hf__ops sent; /* in flight, in order of sending */
     size_t in_flight;
     size_t unsent; /* how many at the end of the list are still in `out` */
-    hf__op *done_first, *done_last;
+    hf__ops completed;
     hf__op registration; /* the session's own operation */
     bool registering;
     hf__time register_at;

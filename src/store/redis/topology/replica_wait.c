@@ -5,23 +5,6 @@
 
 #include "base/error.h"
 
-static void push_op(hf__op **first, hf__op **last, hf__op *op) {
-    op->next = NULL;
-    if (*last)
-        (*last)->next = op;
-    else
-        *first = op;
-    *last = op;
-}
-
-static hf__op *pop_op(hf__op **first, hf__op **last) {
-    hf__op *op = *first;
-    if (!op) return NULL;
-    *first = op->next;
-    if (!*first) *last = NULL;
-    return op;
-}
-
 /* ---- Taking operations and returning them ---- */
 
 static void complete_op(hf__replica_wait *w, hf__op *op, hf_result result, bool maybe,
@@ -35,7 +18,7 @@ static void complete_op(hf__replica_wait *w, hf__op *op, hf_result result, bool 
     free(op->detail);
     op->detail = detail;
     w->count--;
-    push_op(&w->done_first, &w->done_last, op);
+    hf__ops_push(&w->done, op);
 }
 
 /* The release of an unconfirmed grant was answered, or its outcome is unknown. */
@@ -64,13 +47,13 @@ bool hf__replica_wait_take(hf__replica_wait *w, hf__op *op, hf__time now) {
                         .verb = (uint8_t)op->verb,
                         .sent_at = op->sent_at,
                         .link = op->link};
-    push_op(&w->waiting_first, &w->waiting_last, op);
+    hf__ops_push(&w->waiting, op);
     w->count++;
     return true;
 }
 
 hf__op *hf__replica_wait_completed(hf__replica_wait *w) {
-    return pop_op(&w->done_first, &w->done_last);
+    return hf__ops_pop(&w->done);
 }
 
 /* ---- Rejected operations ---- */
@@ -119,7 +102,7 @@ static int64_t wait_budget_ms(const hf__replica_wait *w, const hf__op *op) {
 
 static void send_wait(hf__replica_wait *w, hf__time now) {
     int64_t ms = INT64_MAX;
-    for (hf__op *op; (op = pop_op(&w->waiting_first, &w->waiting_last));) {
+    for (hf__op *op; (op = hf__ops_pop(&w->waiting));) {
         if (wait_budget_ms(w, op) < ms) ms = wait_budget_ms(w, op);
         op->verb = HF__TOUCH;
         hf__session_submit(w->session, op, now);
@@ -136,7 +119,7 @@ static hf_result rejection_result(hf_result result) {
 static void finish_wait(hf__replica_wait *w, hf__time now) {
     int64_t confirmed = w->wait_op.result == HF_OK ? (int64_t)w->wait_op.token : 0;
     w->busy = false;
-    for (hf__op *op; (op = pop_op(&w->asked_first, &w->asked_last));) {
+    for (hf__op *op; (op = hf__ops_pop(&w->asked));) {
         bool same = w->commands->state == HF__READY && w->commands->link == op->ack.link;
         char *why = op->detail; /* the touch failed */
         op->detail = NULL;
@@ -178,7 +161,7 @@ static void collect_answers(hf__replica_wait *w, hf__time now) {
         }
         op->ack.hold_found = op->result == HF_OK && lasts_long_enough(op, now);
         if (op->ack.hold_found) op->ack.sent_at = confirmed_from(op);
-        push_op(&w->asked_first, &w->asked_last, op);
+        hf__ops_push(&w->asked, op);
     }
 }
 
@@ -188,9 +171,10 @@ static hf__time wait_deadline(const hf__replica_wait *w, const hf__op *op) {
 
 /* Rejects operations that could not be sent to the replicas in time. */
 static void expire_waiting(hf__replica_wait *w, hf__time now) {
-    while (w->waiting_first && !w->busy &&
-           (now >= wait_deadline(w, w->waiting_first) || w->commands->state != HF__READY)) {
-        hf__op *op = pop_op(&w->waiting_first, &w->waiting_last);
+    while (
+        w->waiting.last && !w->busy &&
+        (now >= wait_deadline(w, hf__fifo_first(&w->waiting)) || w->commands->state != HF__READY)) {
+        hf__op *op = hf__ops_pop(&w->waiting);
         reject_op(w, op, HF_UNREACHABLE,
                   hf__line("%s: no connection to check whether replicas have the lock",
                            w->commands->where),
@@ -201,12 +185,12 @@ static void expire_waiting(hf__replica_wait *w, hf__time now) {
 void hf__replica_wait_tick(hf__replica_wait *w, hf__time now) {
     collect_answers(w, now);
     bool ready = w->session->state == HF__READY && !hf__replica_wait_stale(w);
-    if (ready && !w->busy && w->waiting_first) send_wait(w, now);
+    if (ready && !w->busy && w->waiting.last) send_wait(w, now);
     expire_waiting(w, now);
 }
 
 hf__time hf__replica_wait_due(const hf__replica_wait *w) {
-    return w->waiting_first && !w->busy ? wait_deadline(w, w->waiting_first) : HF__NEVER;
+    return w->waiting.last && !w->busy ? wait_deadline(w, hf__fifo_first(&w->waiting)) : HF__NEVER;
 }
 
 void hf__replica_wait_begin(hf__replica_wait *w) {

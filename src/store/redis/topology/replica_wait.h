@@ -22,9 +22,9 @@
 typedef struct hf__replica_wait {
     hf__session *commands, *session; /* `session` sends the WAITs */
     const hf__url *url;
-    hf__op *waiting_first, *waiting_last; /* not sent to the replicas yet */
-    hf__op *asked_first, *asked_last;     /* touched; the WAIT is in flight */
-    hf__op *done_first, *done_last;
+    hf__ops waiting; /* not sent to the replicas yet */
+    hf__ops asked;   /* touched; the WAIT is in flight */
+    hf__ops done;
     hf__op wait_op;
     bool busy;              /* a WAIT is in flight */
     size_t count;           /* operations it keeps */
