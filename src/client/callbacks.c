@@ -36,31 +36,22 @@ void hf__callback_await(hf_client *c, const bool *running) {
         if (!hf__flush_wakeups(c)) pthread_cond_wait(&c->callback_done, &c->mutex);
 }
 
-/* Marks the end of a round in the queue. */
-typedef struct round_end {
-    hf__callback callback;
-    bool reached;
-} round_end;
-
-static void end_round(hf_client *c, hf__callback *self) {
-    (void)c;
-    ((round_end *)self)->reached = true;
-}
-
 bool hf__callbacks_due(const hf_client *c) {
-    return c->callbacks.first && c->callbacks.first->run != end_round;
+    const hf__callback *first = c->callbacks.first;
+    return first && (first != &c->round_end || first->link.next);
 }
 
-/* Only those that are due now: callbacks may cause new ones without end. */
+/* Only those that are due now: callbacks may cause new ones without end. A callback may call
+   hf_dispatch, which runs a round of its own. That ends the round around it, too. */
 void hf__callbacks_run(hf_client *c) {
     const hf_client *before = calling;
-    round_end end = {.callback.run = end_round};
+    hf__callback *end = &c->round_end;
     calling = c;
-    hf__list_append(&c->callbacks, &end.callback, link);
-    while (!end.reached) {
-        hf__callback *first = c->callbacks.first;
+    hf__callback_cancel(c, end);
+    hf__list_append(&c->callbacks, end, link);
+    for (hf__callback *first; (first = c->callbacks.first) && hf__list_linked(end, link);) {
         hf__list_remove(&c->callbacks, first, link);
-        first->run(c, first);
+        if (first != end) first->run(c, first);
     }
     calling = before;
 }

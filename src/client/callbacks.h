@@ -9,13 +9,6 @@
 
 #include "client/client.h"
 
-/* Part of the object that the callback is about. Zero: not due. */
-typedef struct hf__callback {
-    HF__LINK(struct hf__callback) link; /* among the client's */
-    /* Calls the user's function, and unlocks the mutex meanwhile. May free this. */
-    void (*run)(hf_client *client, struct hf__callback *self);
-} hf__callback;
-
 /* It is due, and is not yet in the queue. */
 void hf__callback_add(hf_client *client, hf__callback *callback);
 

@@ -20,6 +20,14 @@ typedef struct hf__async hf__async;
 typedef struct hf__watch hf__watch;
 typedef struct hf__change hf__change;
 
+/* A callback that may become due: part of the object that it is about. Zero at first. See
+   callbacks.h. */
+typedef struct hf__callback {
+    HF__LINK(struct hf__callback) link; /* among the client's, while it is due */
+    /* Calls the user's function, and unlocks the mutex meanwhile. May free this. */
+    void (*run)(hf_client *client, struct hf__callback *self);
+} hf__callback;
+
 struct hf_client {
     pthread_mutex_t mutex;
     atomic_uint refs;         /* one of the user, one per handle */
@@ -85,7 +93,8 @@ struct hf_client {
     } loop;
 
     /* callbacks.c */
-    HF__LIST(struct hf__callback) callbacks; /* due, in order */
+    HF__LIST(hf__callback) callbacks; /* due, in order */
+    hf__callback round_end;           /* among them: those before it are run now */
     pthread_t callback_thread;
     bool callback_thread_runs, callback_thread_stop;
     pthread_cond_t callback_work, callback_done;
