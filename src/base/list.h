@@ -56,6 +56,18 @@
         (list)->first = (item);                           \
     } while (0)
 
+/* Insert the item behind `at`, which is in the list. */
+#define hf__list_insert_after(list, at, item, link) \
+    do {                                            \
+        (item)->link.prev = (at);                   \
+        (item)->link.next = (at)->link.next;        \
+        if ((at)->link.next)                        \
+            (at)->link.next->link.prev = (item);    \
+        else                                        \
+            (list)->first->link.prev = (item);      \
+        (at)->link.next = (item);                   \
+    } while (0)
+
 /* The item must be in the list. */
 #define hf__list_remove(list, item, link)                     \
     do {                                                      \

@@ -41,7 +41,9 @@ static hf__async *async_new(void *arg) {
 
 static void link_async(hf_client *c, hf__async *a, hf__time until) {
     a->wait.call.async = true;
-    hf__list_append(&c->asyncs, a, link);
+    /* the newest first: a cancel of many then ends each waiter before the one ahead of it, so that
+       none of them acquires in between */
+    hf__list_prepend(&c->asyncs, a, link);
     if (until != HF__NEVER) hf__heap_set(&c->async_deadlines, &a->deadline, until);
 }
 
@@ -169,6 +171,7 @@ void hf__async_close(hf_client *c) {
 }
 
 static void free_async(hf_client *c, hf__async *a) {
+    hf__callback_cancel(c, &a->callback);
     if (a->released)
         hf_unref(a->hold);
     else if (a->wait.call.done && a->wait.call.result == HF_OK)

@@ -24,11 +24,29 @@ bool hf__in_callback(const hf_client *c) {
 
 void hf__callback_add(hf_client *c, hf__callback *callback) {
     hf__list_append(&c->callbacks, callback, link);
+    c->callback_count++;
     pthread_cond_signal(&c->callback_work);
 }
 
+/* The report of a loss does not wait for the callbacks of other holds. */
+static void add_loss(hf_client *c, hf__callback *callback) {
+    if (c->last_loss)
+        hf__list_insert_after(&c->callbacks, c->last_loss, callback, link);
+    else
+        hf__list_prepend(&c->callbacks, callback, link);
+    c->last_loss = callback;
+    c->callback_count++;
+    pthread_cond_signal(&c->callback_work);
+}
+
+static void remove_callback(hf_client *c, hf__callback *callback) {
+    if (c->last_loss == callback) c->last_loss = hf__list_prev(&c->callbacks, callback, link);
+    hf__list_remove(&c->callbacks, callback, link);
+    c->callback_count--;
+}
+
 void hf__callback_cancel(hf_client *c, hf__callback *callback) {
-    if (hf__list_linked(callback, link)) hf__list_remove(&c->callbacks, callback, link);
+    if (hf__list_linked(callback, link)) remove_callback(c, callback);
 }
 
 void hf__callback_await(hf_client *c, const bool *running) {
@@ -37,21 +55,17 @@ void hf__callback_await(hf_client *c, const bool *running) {
 }
 
 bool hf__callbacks_due(const hf_client *c) {
-    const hf__callback *first = c->callbacks.first;
-    return first && (first != &c->round_end || first->link.next);
+    return c->callbacks.first != NULL;
 }
 
-/* Only those that are due now: callbacks may cause new ones without end. A callback may call
-   hf_dispatch, which runs a round of its own. That ends the round around it, too. */
+/* No more than are due now: callbacks may cause new ones without end. */
 void hf__callbacks_run(hf_client *c) {
     const hf_client *before = calling;
-    hf__callback *end = &c->round_end;
     calling = c;
-    hf__callback_cancel(c, end);
-    hf__list_append(&c->callbacks, end, link);
-    for (hf__callback *first; (first = c->callbacks.first) && hf__list_linked(end, link);) {
-        hf__list_remove(&c->callbacks, first, link);
-        if (first != end) first->run(c, first);
+    size_t left = c->callback_count;
+    for (hf__callback *first; left && (first = c->callbacks.first); left--) {
+        remove_callback(c, first);
+        first->run(c, first);
     }
     calling = before;
 }
@@ -79,7 +93,7 @@ static void report_hold(hf_client *c, hf_hold *hold) {
     if (hold->lost_reported || !hold->on_lost) return;
     hold->lost_reported = true;
     hold->lost.run = run_on_lost;
-    hf__callback_add(c, &hold->lost);
+    add_loss(c, &hold->lost);
 }
 
 void hf__report_lost(hf_client *c) {

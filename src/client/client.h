@@ -93,8 +93,9 @@ struct hf_client {
     } loop;
 
     /* callbacks.c */
-    HF__LIST(hf__callback) callbacks; /* due, in order */
-    hf__callback round_end;           /* among them: those before it are run now */
+    HF__LIST(hf__callback) callbacks; /* due, in order; losses are first */
+    size_t callback_count;
+    hf__callback *last_loss; /* among them; NULL: none */
     pthread_t callback_thread;
     bool callback_thread_runs, callback_thread_stop;
     pthread_cond_t callback_work, callback_done;

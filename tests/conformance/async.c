@@ -291,6 +291,69 @@ static void F47_close_racing_an_async_grant_leaves_nothing_held(cf *f) {
     if (cf_has(CF_QUEUE)) assert_int_equal(cf_queue_length(f->name), 0);
 }
 
+/* If the first waiter ended first, the next one would acquire before it ends, and so on. */
+static void B07_a_cancel_of_many_waiters_costs_few_commands(cf *f) {
+    enum { WAITERS = 40 };
+    const hf_options kind = {.kind = cf_has(CF_KINDS) ? HF_WRITE : HF_MUTEX};
+    hf_options options = kind;
+    hf_cancel *cancel = options.cancel = cf_cancel();
+    hf_hold *hold = CF_TAKE(f->a, f->name, &kind);
+    callback_outcome *waits[WAITERS];
+    options.wait_ms = HF_FOREVER;
+    for (int i = 0; i < WAITERS; i++) waits[i] = begin_acquire(f, f->b, f->name, &options);
+    CF_UNTIL(cf_stats(f->b).waiting == WAITERS);
+    CF_REFUSED(HF_BUSY, f->b, f->name, &kind); /* what the waits have sent is answered */
+    uint64_t before = cf_stats(f->b).commands;
+    hf_cancel_fire(cancel);
+    for (int i = 0; i < WAITERS; i++) check_ended(waits[i], HF_CANCELLED);
+    CF_FREE(hold);
+    CF_FREE(CF_TAKE(f->b, f->name, &(hf_options){.kind = kind.kind, .wait_ms = HF_FOREVER}));
+    uint64_t commands = cf_stats(f->b).commands - before;
+    if (commands > WAITERS * 3 / 2) t_fail("%d commands after the cancel", (int)commands);
+    hf_cancel_free(cancel);
+}
+
+/* Callbacks that are due, and one that runs and lets them wait until a lock is lost. */
+typedef struct slow_callback {
+    cf *f;
+    callback_outcome outcome;
+    hf_hold *victim;
+    uint64_t acquired; /* wait until the client has acquired so many locks */
+    int lost_order;
+} slow_callback;
+
+static void let_others_wait(hf_result result, hf_hold *hold, void *arg) {
+    slow_callback *slow = arg;
+    CF_UNTIL(cf_stats(slow->f->a).acquired >= slow->acquired);
+    CF_UNTIL(cf_readable(hf_lost_fd(slow->victim)));
+    on_acquired(result, hold, &slow->outcome);
+}
+
+static void note_order(hf_hold *hold, void *arg) {
+    (void)hold;
+    ((slow_callback *)arg)->lost_order = atomic_fetch_add(&order, 1);
+}
+
+static void B11_a_loss_is_reported_before_other_callbacks(cf *f) {
+    enum { OTHERS = 20 };
+    slow_callback *slow = cf_new(f, sizeof *slow);
+    callback_outcome *others[OTHERS];
+    *slow = (slow_callback){.f = f, .acquired = cf_stats(f->a).acquired + 2 + OTHERS};
+    slow->victim = CF_TAKE(f->a, cf_name(f, "-victim"),
+                           &(hf_options){.max_hold_ms = 500, .on_lost = note_order, .arg = slow});
+    assert_true(hf_lost_fd(slow->victim) >= 0);
+    CF_IS(HF_OK, hf_acquire_async(f->a, f->name, NULL, let_others_wait, slow));
+    for (int i = 0; i < OTHERS; i++) {
+        char suffix[16];
+        snprintf(suffix, sizeof suffix, "-%d", i);
+        others[i] = begin_acquire(f, f->a, cf_name(f, suffix), NULL);
+    }
+    CF_FREE(check_granted(&slow->outcome));
+    for (int i = 0; i < OTHERS; i++) CF_FREE(check_granted(others[i]));
+    for (int i = 0; i < OTHERS; i++) assert_true(slow->lost_order < others[i]->order);
+    CF_IS(HF_LOST, hf_release(slow->victim));
+}
+
 /* ---- In the user's own loop ------------------------------------------------------------------ */
 
 static hf_client *open_loop(cf *f) {
@@ -393,6 +456,32 @@ static void B07_a_loop_sees_a_cancel(cf *f) {
     CF_FREE(hold);
 }
 
+typedef struct nested_loop {
+    cf *f;
+    hf_client *client;
+    callback_outcome outer, *inner;
+    bool ended; /* the inner call, when the outer callback returned */
+} nested_loop;
+
+static void run_loop_in_callback(hf_result result, hf_hold *hold, void *arg) {
+    nested_loop *n = arg;
+    n->inner = begin_acquire(n->f, n->client, cf_name(n->f, "-inner"), NULL);
+    run_loop_until(n->client, &n->inner->calls);
+    n->ended = atomic_load(&n->inner->calls) == 1;
+    on_acquired(result, hold, &n->outer);
+}
+
+/* A callback may call hf_dispatch, and so wait for a call that it has begun. */
+static void B05_a_callback_of_a_loop_may_run_it(cf *f) {
+    nested_loop *n = cf_new(f, sizeof *n);
+    *n = (nested_loop){.f = f, .client = open_loop(f)};
+    CF_IS(HF_OK, hf_acquire_async(n->client, f->name, NULL, run_loop_in_callback, n));
+    run_loop_until(n->client, &n->outer.calls);
+    assert_true(n->ended);
+    CF_FREE(check_granted(n->inner));
+    CF_FREE(check_granted(&n->outer));
+}
+
 /* Blocking calls do the client's work, and leave the callbacks to the loop. */
 static void B05_blocking_calls_of_a_loop_run_no_callback(cf *f) {
     hf_client *client = open_loop(f);
@@ -415,11 +504,14 @@ const cf_case cf_async[] = {
     CF_CASE(B08_callbacks_may_begin_the_next_call),
     CF_CASE(B20_an_async_cancel_racing_a_release_loses_no_wake_up),
     CF_CASE(F47_close_racing_an_async_grant_leaves_nothing_held),
+    CF_CASE(B07_a_cancel_of_many_waiters_costs_few_commands),
+    CF_CASE(B11_a_loss_is_reported_before_other_callbacks),
     CF_CASE(B05_a_client_without_threads_works_in_a_loop),
     CF_CASE(B15_a_loop_renews),
     CF_CASE(B11_a_loop_reports_a_loss),
     CF_CASE(F03_a_grant_that_ends_before_its_callback_is_reported_as_lost),
     CF_CASE(B07_a_loop_sees_a_cancel),
+    CF_CASE(B05_a_callback_of_a_loop_may_run_it),
     CF_CASE(B05_blocking_calls_of_a_loop_run_no_callback),
     CF_CASES_END,
 };

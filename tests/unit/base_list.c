@@ -40,7 +40,12 @@ static item *draw_outside(struct lists *l) {
 }
 
 static void add_some(struct lists *l, item *it) {
-    if (draw(l, 2)) {
+    if (l->count && !draw(l, 3)) {
+        size_t at = draw(l, l->count);
+        hf__list_insert_after(&l->list, l->order[at], it, link);
+        memmove(l->order + at + 2, l->order + at + 1, (l->count++ - at - 1) * sizeof *l->order);
+        l->order[at + 1] = it;
+    } else if (draw(l, 2)) {
         hf__list_append(&l->list, it, link);
         l->order[l->count++] = it;
     } else {

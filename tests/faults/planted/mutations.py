@@ -1015,10 +1015,31 @@ MUTATIONS = [
         ("conformance", "memory", "B32_an_ended_observer*"),
     ),
     Mutation(
+        "the report of a loss waits for other callbacks",
+        "client/callbacks.c",
+        "hf__list_prepend(&c->callbacks, callback, link);",
+        "hf__list_append(&c->callbacks, callback, link);",
+        ("conformance", "memory", "B11_a_loss_is*"),
+    ),
+    Mutation(
+        "hf_dispatch in a callback runs no callbacks",
+        "client/callbacks.c",
+        "    calling = c;\n",
+        "    if (before == c) return;\n    calling = c;\n",
+        ("conformance", "memory", "B05_a_callback_of_a_loop_may_run*"),
+    ),
+    Mutation(
+        "a cancel ends the first of many waits first",
+        "client/async.c",
+        "hf__list_prepend(&c->asyncs, a, link);",
+        "hf__list_append(&c->asyncs, a, link);",
+        ("conformance", "redis", "B07_a_cancel_of_many*"),
+    ),
+    Mutation(
         "many names are acquired in the order given",
         MANY,
         "    qsort(w->at, count, sizeof w->at[0], compare_by_name);\n",
-        "    (void)by_name;\n",
+        "    (void)compare_by_name;\n",
         ("conformance", "memory", "B19_opposite_orders_of_two*"),
     ),
     Mutation(
