@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The queue of callbacks that are due: first losses, then finished async calls and changes that
- * observers report. Each of the two parts is in the order in which they became due. All functions need the mutex, except
- * hf__in_callback.
+ * observers report. Each of the two parts is in the order in which its callbacks became due. All
+ * functions need the mutex, except hf__in_callback.
  */
 #ifndef HF_CLIENT_CALLBACKS_H
 #define HF_CLIENT_CALLBACKS_H

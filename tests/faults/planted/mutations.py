@@ -1231,7 +1231,7 @@ MUTATIONS = [
         REPLICA_WAIT,
         "        hf__session_submit(w->session, op, now);\n    }",
         "        op->ack.hold_found = true;\n"
-        "        push_op(&w->asked_first, &w->asked_last, op);\n"
+        "        hf__ops_push(&w->asked, op);\n"
         "    }",
         ("fault_replicas", "F31_a_write_that_no*"),
     ),
@@ -1322,8 +1322,8 @@ MUTATIONS = [
     Mutation(
         "a quorum's node votes when it is as old as this client's lease",
         "client/client.c",
-        "first_set(u->rejoin_delay_ms, 0, HF__REJOIN_DELAY_MS);",
-        "first_set(u->rejoin_delay_ms, u->lease_ms, HF__REJOIN_DELAY_MS);",
+        "choose_first_set(u->rejoin_delay_ms, 0, HF__REJOIN_DELAY_MS);",
+        "choose_first_set(u->rejoin_delay_ms, u->lease_ms, HF__REJOIN_DELAY_MS);",
         ("fault_quorum", "F24_a_short_lease*"),
     ),
     Mutation(
@@ -1721,7 +1721,7 @@ MUTATIONS = [
         "a URL that is refused is shown in pieces",
         "base/url.c",
         "if (r) return show_only_scheme(text);",
-        "(void)only_scheme;",
+        "(void)show_only_scheme;",
         ("unit_base_url",),
     ),
     Mutation(

@@ -10,8 +10,8 @@ mutations.py). The test program of that bug is built again and run, and must fai
 these tests must pass with nothing planted. Prints one line for each bug: caught, or MISSED.
 FOLDER may be kept: the next run reuses its build.
 
-With --anchors nothing is built: the text of each bug must still be in the sources, and its test
-must exist.
+With --anchors nothing is built: the text of each bug must still be in the sources, the names it
+uses must occur there, and its test must exist.
 """
 
 import argparse
@@ -118,6 +118,21 @@ def check_texts(source, mutations):
              + "\n".join(bad))
 
 
+def code_words(text):
+    """Names that a rename may change: those in lower case, outside of comments and strings."""
+    return set(re.findall(r"\b[a-z_]\w*", re.sub(r'/\*.*?\*/|"[^"]*"', "", text, flags=re.S)))
+
+
+def check_names(source, mutations):
+    """A planted text with a name that the sources no longer have would not compile."""
+    paths = [path for path in (source / "src").rglob("*") if path.suffix in {".c", ".h", ".lua"}]
+    known = {word for path in paths for word in re.findall(r"\w+", path.read_text())}
+    bad = [f"{m.name}: {' '.join(sorted(code_words(m.new) - known))}" for m in mutations
+           if code_words(m.new) - known]
+    if bad:
+        fail("these bugs use names that src/ does not have:\n" + "\n".join(bad))
+
+
 def check_tests(source, mutations):
     """Each bug's test must exist. Otherwise it would be reported only after a long build."""
     tests = source / "tests"
@@ -183,6 +198,7 @@ def main():
     if not mutations:
         fail(f"no bug is named like `{options.pattern}`")
     check_texts(options.source, mutations)
+    check_names(options.source, mutations)
     check_tests(options.source, mutations)
     if options.anchors:
         return
