@@ -1173,7 +1173,7 @@ MUTATIONS = [
         "a grant that too few replicas have is kept",
         REPLICA_WAIT,
         "if (op->ack.verb != HF__ACQUIRE || op->upgrade || !same) {",
-        "if (!there || op) {",
+        "if (!same || op) {",
         ("fault_replicas", "F31_a_grant_on*"),
     ),
     Mutation(

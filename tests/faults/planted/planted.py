@@ -126,7 +126,7 @@ def code_words(text):
 def check_names(source, mutations):
     """A planted text with a name that the sources no longer have would not compile."""
     paths = [path for path in (source / "src").rglob("*") if path.suffix in {".c", ".h", ".lua"}]
-    known = {word for path in paths for word in re.findall(r"\w+", path.read_text())}
+    known = {word for path in paths for word in code_words(path.read_text())}
     bad = [f"{m.name}: {' '.join(sorted(code_words(m.new) - known))}" for m in mutations
            if code_words(m.new) - known]
     if bad:
@@ -176,14 +176,20 @@ def report(mutation, result):
 
 
 def plant_each(tree, pool, mutations):
-    """Builds the next program while the last one runs."""
-    running = []
+    """Builds the next program while the last one runs. Returns how many bugs were not caught."""
+    running, broken = [], 0
     for number, mutation in enumerate(mutations):
         tree.plant(mutation)
-        program = tree.make([mutation.run[0]], str(number))[mutation.run[0]]
-        tree.restore(mutation)
+        try:
+            program = tree.make([mutation.run[0]], str(number))[mutation.run[0]]
+        except SystemExit as error:
+            print(f"MISSED: {mutation.name} does not compile\n{error}", flush=True)
+            broken += 1
+            continue
+        finally:
+            tree.restore(mutation)
         running.append((mutation, pool.submit(run, program, mutation.run[1:], mutation.in_time)))
-    return sum(not report(*each) for each in running)
+    return broken + sum(not report(*each) for each in running)
 
 
 def main():
