@@ -4,6 +4,8 @@
  * at once (F46). Waiters that leave or are stopped delay nobody (B7, B8), and nobody passes the
  * others.
  */
+#include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "kit.h"
@@ -315,15 +317,35 @@ static void B08_a_stopped_first_waiter_is_passed_and_served_later(void **state) 
     assert_true(GETS(stopped) > token);
 }
 
+/* Whether the threads of a process sleep: it has done all that it had to do for now. */
+static bool sleeps(pid_t pid) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *threads = opendir(path);
+    bool all = threads != NULL;
+    for (struct dirent *each; all && (each = readdir(threads));) {
+        char state = 'S';
+        if (*each->d_name == '.') continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%.16s/stat", (int)pid, each->d_name);
+        FILE *file = fopen(path, "r");
+        all = file && fscanf(file, "%*d (%*[^)]) %c", &state) == 1 && state == 'S';
+        if (file) fclose(file);
+    }
+    if (threads) closedir(threads);
+    return all;
+}
+
 /* The wait of a waiter ends while it is stopped. The waiter returns a timeout when it continues,
    and delays nobody. */
 static void B06_a_wait_that_ends_while_stopped_is_a_timeout(void **state) {
     test_dir *p = *state;
     actor *holder = actor_new(p, NULL), *stopped = actor_new(p, NULL);
     TAKES(holder);
-    WAITS(stopped, .wait_ms = 600);
+    WAITS(stopped, .wait_ms = t_patience(600));
+    /* stopped in the middle of an attempt it would complete that first, and might succeed */
+    UNTIL(sleeps(actor_pid(stopped)));
     actor_signal(stopped, SIGSTOP);
-    t_sleep_ms(700);
+    t_sleep_ms(t_patience(700));
     FREES(holder);
     actor_signal(stopped, SIGCONT);
     actor_result end = actor_end(stopped);
