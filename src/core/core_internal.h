@@ -55,7 +55,7 @@ struct hf__grant {
 typedef enum hf__state { HF__HELD, HF__RELEASED, HF__LOST, HF__ENDED } hf__state;
 
 /*
- * Who in this client has the grant now: an owner with its handles, or several readers. It is HELD
+ * The owner in this client that has the grant now, with its handles; or several readers. It is HELD
  * from the grant until its last handle is released, or it is lost. Handles keep its memory for
  * longer, because they still know its token and why it was lost.
  */

@@ -317,7 +317,7 @@ static void B08_a_stopped_first_waiter_is_passed_and_served_later(void **state) 
     assert_true(GETS(stopped) > token);
 }
 
-/* Whether the threads of a process sleep: it has done all that it had to do for now. */
+/* Whether the threads of a process sleep: it has no work at the moment. */
 static bool sleeps(pid_t pid) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
