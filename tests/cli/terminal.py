@@ -192,9 +192,14 @@ class InATerminal(WithTerminal):
 
     def until_foreground_is_a_child(self):
         """Before that, the terminal may still have the settings of bash, where Enter differs."""
-        until(lambda: self.foreground() in [p.pid for p in kit.family(self.t.bash.pid)]
-              and Process(self.foreground()).command().startswith(("sh", "sleep", "cat", "bash")),
-              "the child's group to have the terminal")
+        until(self.foreground_is_a_child, "the child's group to have the terminal")
+
+    def foreground_is_a_child(self):
+        """A child of bash itself will become the wrapper. Until its exec it is called bash, too."""
+        process = Process(self.foreground())
+        return (process.pid in [p.pid for p in kit.family(self.t.bash.pid)]
+                and process.stat().get("parent") != self.t.bash.pid
+                and process.command().startswith(("sh", "sleep", "cat", "bash")))
 
     def test_bg(self):
         t = self.t
